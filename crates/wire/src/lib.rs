@@ -1,0 +1,18 @@
+//! Every byte format that crosses the process: what a machine reads or writes.
+//!
+//! Bytes in, values out, and back. No sockets, no files, no clock: decoders
+//! take bytes and the time they came, so that tests use a fake clock.
+
+pub mod api;
+pub mod dataset;
+pub mod dialect;
+pub mod export;
+pub mod foreign;
+pub mod http1;
+pub mod ndjson;
+pub mod reader;
+pub mod rows;
+pub mod run;
+pub mod sse;
+pub mod summary;
+pub mod truth;
