@@ -1,1 +1,24 @@
-//! stub
+//! A server that listens: an embedded engine with a known clock, or a hostile
+//! script.
+//!
+//! It is the target of a benchmark without a URL and the oracle that the load
+//! generator is tested against. So its clock comes first: every byte that it
+//! sends has an absolute deadline on CLOCK_MONOTONIC, one thread keeps all
+//! deadlines, and the instant just before each token's write is written down.
+//!
+//! Everything that is sent is a [`script`]: a list of steps with deadlines.
+//! [`engine`] makes scripts that look like an inference engine, [`cases`] plays
+//! recorded hostile answers, [`server`] keeps the deadlines.
+
+pub mod cases;
+pub mod clock;
+pub mod engine;
+pub mod request;
+pub mod script;
+pub mod server;
+
+pub use cases::{CaseBook, CaseError};
+pub use engine::{Engine, EngineConfig, EngineConfigError};
+pub use request::{Limits, Request};
+pub use script::{Action, Play, Respond, Routes, Script, Step};
+pub use server::{Config, Counters, Listen, Log, Server, StartError};

@@ -3,13 +3,29 @@
 //! A run is a list of [`record::Record`]s; a metric is a function of records.
 //! Nothing here reads a clock, a socket, a file or a random source.
 
+pub mod caveat;
+mod caveats;
+pub mod definition;
+pub mod facts;
+pub mod goodput;
+pub mod metric;
 pub mod outcome;
+pub mod peaks;
+pub mod quantile;
 pub mod record;
+pub mod request;
+pub mod slo;
+pub mod statistics;
+pub mod summary;
+pub mod undefined;
 pub mod unit;
+pub mod validity;
+pub mod window;
 
 pub use outcome::{Blame, FailureKind, NotSentKind, Outcome};
 pub use record::{
     Answer, Carries, Counts, Event, Events, Planned, ReasoningDisclosure, Record, SourceTimes,
     Stamps, TokensSource, Warnings,
 };
+pub use undefined::Undefined;
 pub use unit::{At, PerSecond, Span, Tokens};

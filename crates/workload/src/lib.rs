@@ -1,1 +1,26 @@
-//! stub
+//! What to send, and when.
+//!
+//! A [`Schedule`] is a value: drawn from a seed before the first byte is sent,
+//! the same for one worker or a hundred, on any machine. Nothing here reads a
+//! clock, a socket, a file or an ambient random source; what must differ
+//! between two runs (the [`RunNonce`]) comes in as an argument.
+
+pub mod arrival;
+pub mod digest;
+pub mod length;
+pub mod load;
+pub mod prompt;
+pub mod schedule;
+pub mod stream;
+mod text;
+mod words;
+
+pub use arrival::{Arrivals, Dispersion, index_of_dispersion};
+pub use length::{LengthError, Lengths, MAX_TOKENS};
+pub use load::{Load, LoadError, Stop};
+pub use prompt::{
+    CacheRegime, Content, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
+    estimate_tokens,
+};
+pub use schedule::{After, GraphError, Note, OutputLength, Request, Schedule, Spec, SpecError};
+pub use stream::Stream;

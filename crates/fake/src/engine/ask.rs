@@ -1,0 +1,240 @@
+//! What a client asked of the engine: bodies of the two completion endpoints.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::request::Request;
+
+/// An image costs as many prompt tokens as a tile of a common vision encoder.
+const IMAGE_TOKENS: u32 = 256;
+
+/// A request for text, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ask {
+    pub(super) chat: bool,
+    pub(super) model: Option<String>,
+    pub(super) stream: bool,
+    pub(super) include_usage: bool,
+    pub(super) continuous_usage: bool,
+    pub(super) prompt_tokens: u32,
+    /// Most output tokens, where named.
+    pub(super) limit: Option<u32>,
+    pub(super) min_tokens: u32,
+    pub(super) ignore_eos: bool,
+}
+
+/// Why a body is not answered with text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) status: u16,
+    kind: &'static str,
+    message: String,
+    param: Option<&'static str>,
+}
+
+impl Refused {
+    fn bad(message: impl Into<String>, param: Option<&'static str>) -> Self {
+        Self { status: 400, kind: "BadRequestError", message: message.into(), param }
+    }
+
+    /// Prompt and output together do not fit.
+    pub(super) fn context(context: u32, prompt: u32, output: u32) -> Self {
+        let message = format!(
+            "the context holds {context} tokens, but the prompt has {prompt} and {output} output tokens were asked for"
+        );
+        Self::bad(message, Some("max_tokens"))
+    }
+
+    /// The error object, in vLLM's shape.
+    pub(super) fn body(&self) -> Value {
+        json!({"error": {
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.status,
+        }})
+    }
+}
+
+#[derive(Deserialize)]
+struct Body {
+    model: Option<String>,
+    messages: Option<Vec<Message>>,
+    prompt: Option<Prompt>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    max_tokens: Option<i64>,
+    max_completion_tokens: Option<i64>,
+    min_tokens: Option<u32>,
+    ignore_eos: Option<bool>,
+    n: Option<u32>,
+    best_of: Option<u32>,
+    echo: Option<bool>,
+    logprobs: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+    continuous_usage_stats: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<Content>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+struct Part {
+    text: Option<String>,
+    image_url: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Prompt {
+    Text(String),
+    Ids(Vec<u32>),
+    Texts(Vec<String>),
+    IdLists(Vec<Vec<u32>>),
+}
+
+impl Ask {
+    /// Reads a body. What would change the shape of the answer and is not
+    /// made here (several choices, log-probabilities, echo) is refused rather
+    /// than ignored.
+    pub(super) fn read(body: &[u8], chat: bool) -> Result<Self, Refused> {
+        let body: Body = serde_json::from_slice(body)
+            .map_err(|error| Refused::bad(format!("the body was not understood: {error}"), None))?;
+        refuse_unmade(&body)?;
+        let prompt_tokens = if chat {
+            let messages = body.messages.as_deref().filter(|messages| !messages.is_empty());
+            messages
+                .ok_or_else(|| Refused::bad("messages must hold a message", Some("messages")))?
+                .iter()
+                .map(Message::tokens)
+                .fold(0, u32::saturating_add)
+        } else {
+            body.prompt
+                .as_ref()
+                .ok_or_else(|| Refused::bad("prompt is missing", Some("prompt")))?
+                .tokens()?
+        };
+        let named = if chat { body.max_completion_tokens } else { None }.or(body.max_tokens);
+        let limit = match named {
+            Some(limit) if limit < 1 => {
+                let message = format!("max_tokens must be at least 1, got {limit}");
+                return Err(Refused::bad(message, Some("max_tokens")));
+            }
+            // Beyond the type is beyond any context.
+            Some(limit) => Some(u32::try_from(limit).unwrap_or(u32::MAX)),
+            None => None,
+        };
+        let options = body.stream_options.unwrap_or_default();
+        let include_usage = options.include_usage.unwrap_or(false);
+        Ok(Self {
+            chat,
+            model: body.model,
+            stream: body.stream.unwrap_or(false),
+            include_usage,
+            continuous_usage: include_usage && options.continuous_usage_stats.unwrap_or(false),
+            prompt_tokens: prompt_tokens.max(1),
+            limit,
+            min_tokens: body.min_tokens.unwrap_or(0),
+            ignore_eos: body.ignore_eos.unwrap_or(false),
+        })
+    }
+
+    /// Refuses another model than the one served.
+    pub(super) fn for_model(self, served: Option<&str>) -> Result<Self, Refused> {
+        match (served, self.model.as_deref()) {
+            (Some(served), Some(asked)) if served != asked => Err(Refused {
+                status: 404,
+                kind: "NotFoundError",
+                message: format!("The model `{asked}` does not exist."),
+                param: Some("model"),
+            }),
+            _ => Ok(self),
+        }
+    }
+
+    /// Refuses to stream to a client that knows no chunks.
+    pub(super) fn streamable(self, request: &Request) -> Result<Self, Refused> {
+        if request.http_1_0 {
+            return Err(Refused::bad("streaming needs HTTP/1.1", Some("stream")));
+        }
+        Ok(self)
+    }
+}
+
+fn refuse_unmade(body: &Body) -> Result<(), Refused> {
+    let several = |count: Option<u32>| count.is_some_and(|count| count != 1);
+    let logprobs = match &body.logprobs {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(_) => true,
+    };
+    let unmade = [
+        (several(body.n), "n"),
+        (several(body.best_of), "best_of"),
+        (body.echo == Some(true), "echo"),
+        (logprobs, "logprobs"),
+    ];
+    match unmade.iter().find(|(asked, _)| *asked) {
+        Some((_, param)) => {
+            Err(Refused::bad(format!("{param} is not offered by this engine"), Some(param)))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Message {
+    fn tokens(&self) -> u32 {
+        match &self.content {
+            None => 0,
+            Some(Content::Text(text)) => text_tokens(text),
+            Some(Content::Parts(parts)) => {
+                let part_tokens = |part: &Part| {
+                    let text = part.text.as_deref().map_or(0, text_tokens);
+                    text.saturating_add(if part.image_url.is_some() { IMAGE_TOKENS } else { 0 })
+                };
+                parts.iter().map(part_tokens).fold(0, u32::saturating_add)
+            }
+        }
+    }
+}
+
+impl Prompt {
+    fn tokens(&self) -> Result<u32, Refused> {
+        let several = || Refused::bad("only one prompt a request is offered", Some("prompt"));
+        match self {
+            Self::Text(text) => Ok(text_tokens(text)),
+            Self::Ids(ids) => Ok(saturated(ids.len())),
+            Self::Texts(texts) => match texts.as_slice() {
+                [text] => Ok(text_tokens(text)),
+                _ => Err(several()),
+            },
+            Self::IdLists(lists) => match lists.as_slice() {
+                [ids] => Ok(saturated(ids.len())),
+                _ => Err(several()),
+            },
+        }
+    }
+}
+
+/// About as many tokens as a usual tokenizer makes of English: four characters
+/// each. The engine has no vocabulary; what matters is that the count is the
+/// same every time and that usage states it.
+fn text_tokens(text: &str) -> u32 {
+    saturated(text.chars().count().div_ceil(4))
+}
+
+fn saturated(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,235 @@
+//! The caveats of a run: one function a caveat, all called from one list.
+
+use crate::caveat::Caveat;
+use crate::facts::LoadKind;
+use crate::outcome::{FailureKind, Outcome};
+use crate::record::{Record, TokensSource, Warnings};
+use crate::summary::Summary;
+
+type Rule = fn(&Summary, &[Record]) -> Option<Caveat>;
+
+/// Every caveat, in the order of the report.
+const RULES: &[Rule] = &[
+    interrupted,
+    simulated,
+    cap_limited,
+    not_streamed,
+    throttled_by_server,
+    cut_off_tail,
+    counted_by_chunks,
+    uncounted,
+    cached_share,
+    oversampled,
+    latency_not_in_file,
+    slo_not_measurable,
+    token_counts_disagree,
+    reconnected,
+    user_stamps,
+];
+
+/// The caveats that apply.
+pub(crate) fn of(summary: &Summary, records: &[Record]) -> Vec<Caveat> {
+    RULES.iter().filter_map(|rule| rule(summary, records)).collect()
+}
+
+fn interrupted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    summary.facts.interrupted.then(|| {
+        Caveat::new(
+            "interrupted",
+            "The run was interrupted: figures cover what had been sent by then.",
+        )
+    })
+}
+
+fn simulated(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    summary.facts.simulated.then(|| {
+        Caveat::new(
+            "simulated",
+            "The embedded engine answered, not a model: figures describe a simulation.",
+        )
+    })
+}
+
+fn cap_limited(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    if summary.facts.load.kind != LoadKind::Capped {
+        return None;
+    }
+    let waits = records
+        .iter()
+        .filter_map(|record| Some((record.stamps.released_at? - record.stamps.intended_at).s()));
+    let longest = waits.fold(0.0, f64::max);
+    (longest > 0.001).then(|| {
+        Caveat::new(
+            "cap_limited",
+            format!(
+                "The concurrency cap held requests back for up to {longest:.3} s; that wait is in \
+                 the latencies, because the users had asked by then."
+            ),
+        )
+    })
+}
+
+fn not_streamed(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    let count =
+        records.iter().filter(|r| r.answer.warnings.has(Warnings::NOT_STREAMED)).count() as u64;
+    (count > 0).then(|| {
+        Caveat::new(
+            "not_streamed",
+            format!(
+                "{count} of {} answers came at one instant: something buffers, or the server does \
+                 not stream. They stay out of TPOT, ITL and ICL.",
+                summary.outcomes.total()
+            ),
+        )
+    })
+}
+
+fn throttled_by_server(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let count = *summary.outcomes.by_status.get(&429)?;
+    Some(Caveat::new(
+        "throttled",
+        format!("{count} requests were refused with 429; they are failures, nothing was retried."),
+    ))
+}
+
+fn cut_off_tail(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    let cut = records
+        .iter()
+        .filter(|record| record.outcome == Outcome::Failed(FailureKind::TotalTimeout))
+        .count();
+    let share = cut as f64 / records.len().max(1) as f64;
+    let limit = summary.facts.request_timeout?;
+    (share > 0.01).then(|| {
+        Caveat::new(
+            "censored_tail",
+            format!(
+                "{:.1} % of requests ended exactly at the time limit of {limit}: the tail of the \
+                 successes is too good. See the percentiles over all requests.",
+                share * 100.0
+            ),
+        )
+    })
+}
+
+fn counted_by_chunks(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let by = |wanted| summary.tokens.sources.iter().find(|(source, _)| *source == wanted);
+    let (_, count) = by(TokensSource::Chunks)?;
+    Some(Caveat::new(
+        "tokens_from_chunks",
+        format!(
+            "The server sent no token counts for {count} answers; output chunks were counted \
+             instead, which is a lower bound."
+        ),
+    ))
+}
+
+fn uncounted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let (prompts, outputs) = summary.tokens.uncounted;
+    let partly_prompts = prompts > 0 && summary.tokens.input.is_some();
+    let partly_outputs = outputs > 0 && summary.tokens.output.is_some();
+    (partly_prompts || partly_outputs).then(|| {
+        Caveat::new(
+            "tokens_partly_unknown",
+            format!(
+                "{prompts} successes have no prompt count and {outputs} no output count; token \
+                 rates leave them out."
+            ),
+        )
+    })
+}
+
+fn cached_share(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let (input, cached) = (summary.tokens.input?, summary.tokens.cached?);
+    let share = cached as f64 / input.max(1) as f64;
+    (share > 0.10).then(|| {
+        Caveat::new(
+            "cached_prompts",
+            format!(
+                "{:.0} % of prompt tokens came from a prefix cache: total tok/s is no headline, \
+                 cached tokens are no work.",
+                share * 100.0
+            ),
+        )
+    })
+}
+
+fn oversampled(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let factor = summary.facts.workload.oversampled.filter(|factor| *factor > 1.0)?;
+    Some(Caveat::new(
+        "oversampled",
+        format!("The data set was oversampled {factor:.2}x; repeated prompts hit prefix caches."),
+    ))
+}
+
+fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    let missing = records
+        .iter()
+        .filter_map(|record| record.source.as_ref())
+        .any(|source| source.latency_s.is_none() && source.ttft_s.is_some());
+    (missing && !summary.facts.as_reported.is_empty()).then(|| {
+        Caveat::new(
+            "latency_not_in_file",
+            "The file does not hold the latency of each request: TPOT and E2EL are as the tool \
+             reported them and cannot be recomputed.",
+        )
+    })
+}
+
+fn slo_not_measurable(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let goodput = summary.goodput.as_ref()?;
+    let stopped = summary.outcomes.cancelled;
+    let unknown = goodput.undecided.saturating_sub(stopped);
+    (unknown > 0).then(|| {
+        Caveat::new(
+            "slo_not_measurable",
+            format!(
+                "{unknown} successes could not be judged on the SLO, because a value that it \
+                 bounds was not measurable on them."
+            ),
+        )
+    })
+}
+
+fn token_counts_disagree(_: &Summary, records: &[Record]) -> Option<Caveat> {
+    let pairs: Vec<(f64, f64)> = records
+        .iter()
+        .filter_map(|record| {
+            let counts = &record.answer.counts;
+            let server = counts.usage.or(counts.server)?;
+            let other = counts.tokenizer.or(counts.logprobs)?;
+            Some((f64::from(server.get()), f64::from(other.get())))
+        })
+        .collect();
+    let (server, other) = pairs.iter().fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+    let ratio = if other > 0.0 { server / other } else { return None };
+    ((ratio - 1.0).abs() > 0.10).then(|| {
+        Caveat::new(
+            "token_counts_disagree",
+            format!("The server counts {ratio:.3} times the tokens that the other source counts."),
+        )
+    })
+}
+
+fn reconnected(_: &Summary, records: &[Record]) -> Option<Caveat> {
+    let count: u32 = records.iter().map(|record| u32::from(record.answer.reconnects)).sum();
+    (count > 0).then(|| {
+        Caveat::new(
+            "reconnects",
+            format!(
+                "{count} times the server had closed an idle connection just as it was used; the \
+                 request went out again on a fresh one, timed from the first try."
+            ),
+        )
+    })
+}
+
+fn user_stamps(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    let ours = records.iter().any(|record| record.source.is_none());
+    (ours && summary.facts.instrument.stamp_source == "user").then(|| {
+        Caveat::new(
+            "user_stamps",
+            "Arrivals were stamped in user space: the client's own delay is inside them and is \
+             not bounded.",
+        )
+    })
+}

@@ -1,0 +1,138 @@
+//! What is known of a run besides its records: target, load, workload, and
+//! what the instrument knows of itself.
+
+use crate::definition::Endpoint;
+use crate::request::Settings;
+use crate::slo::Slo;
+use crate::unit::Span;
+
+/// Everything about a run that its records do not say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFacts {
+    /// The run's id.
+    pub run_id: String,
+    /// The address that was measured, without secrets.
+    pub target: String,
+    /// The serving engine, where it named itself.
+    pub engine: Option<String>,
+    /// The model asked for.
+    pub model: Option<String>,
+    /// True when an engine model answered instead of an engine.
+    pub simulated: bool,
+    /// The API's canonical name.
+    pub api: String,
+    /// Which rules presets with two paths apply.
+    pub endpoint: Endpoint,
+    /// How the load was made.
+    pub load: LoadFacts,
+    /// What was sent.
+    pub workload: WorkloadFacts,
+    /// The objective of a request, when one was given.
+    pub slo: Option<Slo>,
+    /// Parameters of the metrics that have one.
+    pub settings: Settings,
+    /// Further percentiles asked for, in percent.
+    pub percentiles: Vec<f64>,
+    /// What the instrument knows of itself.
+    pub instrument: InstrumentFacts,
+    /// The time-out of a whole request: where a time-out cuts a latency off.
+    pub request_timeout: Option<Span>,
+    /// Duration in seconds as another tool's file gives it: it cannot be
+    /// recomputed from rows.
+    pub source_duration_s: Option<f64>,
+    /// Aggregates that an imported file gives and that its rows cannot give,
+    /// by their key in that file.
+    pub as_reported: Vec<(String, f64)>,
+    /// True when the run was interrupted.
+    pub interrupted: bool,
+}
+
+/// The kinds of load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadKind {
+    /// Arrivals on a schedule that waits for nobody.
+    Open,
+    /// Arrivals on a schedule, held back by a concurrency cap.
+    Capped,
+    /// N users, each asking again when answered.
+    Closed,
+    /// Everything at once.
+    Burst,
+    /// Unknown: an imported run does not say.
+    Unknown,
+}
+
+impl LoadKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[Self::Open, Self::Capped, Self::Closed, Self::Burst, Self::Unknown];
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Capped => "capped",
+            Self::Closed => "closed",
+            Self::Burst => "burst",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// True where arrivals follow a schedule in time, so that an arrival
+    /// window exists.
+    pub const fn has_schedule(self) -> bool {
+        matches!(self, Self::Open | Self::Capped)
+    }
+}
+
+/// How the load was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadFacts {
+    /// Which kind.
+    pub kind: LoadKind,
+    /// Requests a second asked for.
+    pub request_rate: Option<f64>,
+    /// Gamma shape of the gaps; 1 is Poisson.
+    pub burstiness: Option<f64>,
+    /// Users, or the cap.
+    pub users: Option<u32>,
+    /// The arrival process in words.
+    pub arrivals: String,
+    /// Planned length, when a duration was given.
+    pub planned_duration: Option<Span>,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Digest of the schedule.
+    pub schedule_hash: String,
+}
+
+/// What was sent: the three conditions without which no two results compare.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkloadFacts {
+    /// Where prompts come from.
+    pub source: String,
+    /// Prompt lengths asked for, in words.
+    pub input_lengths: String,
+    /// Output lengths asked for, in words.
+    pub output_lengths: String,
+    /// Cache regime: cold, none, warm or as-is.
+    pub cache_regime: String,
+    /// How often each row was used, when a data set was too short.
+    pub oversampled: Option<f64>,
+    /// Things to know about the workload.
+    pub notes: Vec<String>,
+}
+
+/// What the instrument knows of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InstrumentFacts {
+    /// Where receive stamps come from: `kernel` or `user`.
+    pub stamp_source: String,
+    /// User stamp − kernel stamp in µs: p50, p99, max, when both exist.
+    pub client_lag_us: Option<[f64; 3]>,
+    /// Busiest thread's share of time on the processor.
+    pub busiest_thread: Option<f64>,
+    /// Time that the process group was throttled during the run.
+    pub throttled: Option<Span>,
+    /// Length of the schedule, where it is finite: counts must be conserved.
+    pub planned_requests: Option<u64>,
+}

@@ -1,0 +1,94 @@
+//! Quantiles: the one place that computes them.
+
+/// The quantile `q` in [0, 1] of samples sorted ascending, by linear
+/// interpolation at rank (n − 1)·q, as numpy's default and vLLM do.
+/// `None` without samples. Infinite samples give an infinite quantile wherever
+/// the rank touches one.
+pub fn linear(sorted: &[f64], q: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let rank = q.clamp(0.0, 1.0) * last as f64;
+    let below = rank.floor() as usize;
+    let above = rank.ceil() as usize;
+    if below == above || sorted[below] == sorted[above] {
+        return Some(sorted[below]);
+    }
+    let (low, high) = (sorted[below], sorted[above]);
+    // numpy's own form: counted from the nearer end, so that the result is
+    // the same to the last bit.
+    let fraction = rank - below as f64;
+    let step = high - low;
+    Some(if fraction >= 0.5 { high - step * (1.0 - fraction) } else { low + step * fraction })
+}
+
+/// The quantile by nearest rank ⌈q·n⌉, which some peers use.
+pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
+    let n = sorted.len();
+    if n == 0 {
+        return None;
+    }
+    // The product is rounded first: 0.99·100 is not exactly 99.
+    let rank = (q * n as f64 * 1e9).round() / 1e9;
+    Some(sorted[(rank.ceil() as usize).clamp(1, n) - 1])
+}
+
+/// True when `n` samples are too few for the quantile `q`: fewer than
+/// 10/(1 − q), so that fewer than ten samples lie beyond it.
+pub fn has_few_samples(n: usize, q: f64) -> bool {
+    (n as f64) * (1.0 - q) < 10.0 - 1e-9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SETS: [(&str, &[f64]); 4] = [
+        ("a", &[7.0]),
+        ("b", &[1.0, 2.0]),
+        ("c", &[10.0, 20.0, 30.0]),
+        ("d", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]),
+    ];
+
+    #[test]
+    fn m01_percentiles_of_tiny_samples() {
+        let linear_right =
+            [[7.0, 7.0, 7.0], [1.5, 1.9, 1.99], [20.0, 28.0, 29.8], [5.5, 9.1, 9.91]];
+        let nearest_right =
+            [[7.0, 7.0, 7.0], [1.0, 2.0, 2.0], [20.0, 30.0, 30.0], [5.0, 9.0, 10.0]];
+        for (index, (name, samples)) in SETS.iter().enumerate() {
+            for (column, q) in [0.5, 0.9, 0.99].into_iter().enumerate() {
+                let got = linear(samples, q).unwrap();
+                assert!((got - linear_right[index][column]).abs() < 1e-12, "{name} {q} {got}");
+                assert_eq!(nearest_rank(samples, q), Some(nearest_right[index][column]), "{name}");
+            }
+            assert!(has_few_samples(samples.len(), 0.99), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_samples_are_enough_for_p99() {
+        assert!(!has_few_samples(1000, 0.99));
+        assert!(has_few_samples(999, 0.99));
+        assert!(!has_few_samples(20, 0.5));
+    }
+
+    #[test]
+    fn no_samples_have_no_quantile() {
+        assert_eq!(linear(&[], 0.5), None);
+        assert_eq!(nearest_rank(&[], 0.5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_monotone_and_inside(mut samples in prop::collection::vec(-1e9f64..1e9, 1..60),
+                                             a in 0.0f64..=1.0, b in 0.0f64..=1.0) {
+            samples.sort_by(f64::total_cmp);
+            let (low, high) = (a.min(b), a.max(b));
+            for quantile in [linear, nearest_rank] {
+                let (x, y) = (quantile(&samples, low).unwrap(), quantile(&samples, high).unwrap());
+                prop_assert!(x <= y);
+                prop_assert!(samples[0] <= x && y <= samples[samples.len() - 1]);
+            }
+        }
+    }
+}

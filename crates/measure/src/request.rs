@@ -1,0 +1,490 @@
+//! One request under one definition: where it starts, which events count, and
+//! every per-request value. All latencies of the product come from here.
+
+use crate::definition::{ArrivalMark, ClockStart, CountRule, Definition, EndMark, SuccessRule};
+use crate::outcome::{FailureKind, Outcome};
+use crate::record::{Carries, Event, ReasoningDisclosure, Record, Warnings};
+use crate::undefined::Undefined;
+use crate::unit::{At, Span};
+
+/// A value in the metric's unit, or the reason why there is none.
+pub type Value = Result<f64, Undefined>;
+
+/// Settings of the few per-request metrics that have a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// A gap longer than this is a stall, in milliseconds (`--stall-ms`).
+    pub stall_ms: f64,
+    /// Tokens per second that a person reads.
+    pub reading_tok_s: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        // Half a second is where a stream is seen to stop; five tokens a
+        // second is a quick silent reader.
+        Self { stall_ms: 500.0, reading_tok_s: 5.0 }
+    }
+}
+
+/// A request seen under a definition.
+#[derive(Clone, Debug)]
+pub struct Timed<'a> {
+    /// What was observed.
+    pub record: &'a Record,
+    /// Whether it enters the latency statistics of successes.
+    pub success: bool,
+    definition: Definition,
+    settings: Settings,
+    marks: Result<Marks, Undefined>,
+}
+
+/// The instants that matter, as spans from the definition's start.
+#[derive(Clone, Debug, PartialEq)]
+enum Marks {
+    /// From our own stamps: exact integers.
+    Stamped(Stamped),
+    /// From another tool's file: its own floats, in milliseconds.
+    Reported { ttft_ms: Option<f64>, gaps_ms: Vec<f64>, latency_ms: Option<f64> },
+}
+
+/// Marks from our own stamps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamped {
+    /// Token arrivals: span from the start, choice, new tokens (0 unknown).
+    pub arrivals: Vec<Arrival>,
+    /// First visible text.
+    pub first_text: Option<Span>,
+    /// Where E2EL ends.
+    pub end: Option<Span>,
+}
+
+/// One token arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Since the definition's start.
+    pub at: Span,
+    /// Choice that it belongs to.
+    pub choice: u8,
+    /// New tokens; 0 when the server does not say.
+    pub tokens: u16,
+}
+
+impl Stamped {
+    /// Gaps between successive arrivals of the same choice.
+    pub fn gaps(&self) -> Vec<Span> {
+        let mut last: Vec<(u8, Span)> = Vec::new();
+        let mut gaps = Vec::with_capacity(self.arrivals.len().saturating_sub(1));
+        for arrival in &self.arrivals {
+            match last.iter_mut().find(|(choice, _)| *choice == arrival.choice) {
+                Some((_, before)) => {
+                    gaps.push(arrival.at - *before);
+                    *before = arrival.at;
+                }
+                None => last.push((arrival.choice, arrival.at)),
+            }
+        }
+        gaps
+    }
+}
+
+/// The instant at which a definition starts the clock of a request.
+pub fn start_of(record: &Record, start: ClockStart) -> Option<At> {
+    match start {
+        ClockStart::Intended => Some(record.stamps.intended_at),
+        ClockStart::Released => record.stamps.released_at,
+        ClockStart::Sent => record.stamps.sent_at,
+    }
+}
+
+impl<'a> Timed<'a> {
+    /// Looks at `record` under `definition`.
+    pub fn new(record: &'a Record, definition: &Definition, settings: Settings) -> Self {
+        Self {
+            record,
+            success: is_success(record, definition.success),
+            definition: *definition,
+            settings,
+            marks: marks(record, definition),
+        }
+    }
+
+    /// The marks from our own stamps, where the row has them.
+    pub fn stamped(&self) -> Option<&Stamped> {
+        match &self.marks {
+            Ok(Marks::Stamped(stamped)) => Some(stamped),
+            _ => None,
+        }
+    }
+
+    /// Where the definition starts the clock.
+    pub fn start(&self) -> ClockStart {
+        self.definition.start
+    }
+
+    fn successful(&self) -> Result<&Marks, Undefined> {
+        if !self.success {
+            return Err(match self.record.outcome {
+                Outcome::Empty => Undefined::NoOutput,
+                Outcome::NotSent(_) => Undefined::NotSent,
+                _ => Undefined::NotOk,
+            });
+        }
+        self.marks.as_ref().map_err(|reason| *reason)
+    }
+
+    fn several_choices(&self) -> bool {
+        self.record.answer.choices > 1
+    }
+
+    fn at_one_instant(&self) -> bool {
+        self.record.answer.warnings.has(Warnings::NOT_STREAMED)
+    }
+
+    /// TTFT in ms, also of a request that failed later: what the SLO looks at.
+    pub fn ttft_seen(&self) -> Value {
+        match self.marks.as_ref().map_err(|reason| *reason)? {
+            Marks::Stamped(stamped) => match stamped.arrivals.first() {
+                Some(first) => Ok(first.at.ms()),
+                None if stamped.end.is_some() => Err(Undefined::NotStreamed),
+                None => Err(Undefined::NoOutput),
+            },
+            Marks::Reported { ttft_ms, .. } => ttft_ms.ok_or(Undefined::NotInFile),
+        }
+    }
+
+    /// TTFT in ms: first token arrival − start.
+    pub fn ttft(&self) -> Value {
+        self.successful()?;
+        self.ttft_seen()
+    }
+
+    /// TTFC in ms: first visible text − start.
+    pub fn ttfc(&self) -> Value {
+        match self.successful()? {
+            Marks::Stamped(stamped) => {
+                stamped.first_text.map(Span::ms).ok_or(Undefined::NoVisibleText)
+            }
+            Marks::Reported { .. } => Err(Undefined::NotInFile),
+        }
+    }
+
+    /// Thinking time in ms: TTFC − TTFT.
+    pub fn thinking(&self) -> Value {
+        let thinking = self.ttfc()? - self.ttft()?;
+        let reasoned = self.record.events.carries.iter().any(|c| c.any(Carries::REASONING));
+        if reasoned { Ok(thinking) } else { Err(Undefined::NoReasoning) }
+    }
+
+    /// E2EL in ms: last token arrival or finish event − start.
+    pub fn e2el(&self) -> Value {
+        match self.successful()? {
+            Marks::Stamped(stamped) => stamped.end.map(Span::ms).ok_or(Undefined::NoOutput),
+            Marks::Reported { latency_ms, .. } => latency_ms.ok_or(Undefined::NotInFile),
+        }
+    }
+
+    /// Generation time in ms: E2EL − TTFT.
+    pub fn generation(&self) -> Value {
+        Ok(self.e2el()? - self.ttft()?)
+    }
+
+    /// Finish lag in ms: E2EL end − last token arrival. With one choice,
+    /// TTFT + Σ ICL + finish lag = E2EL exactly.
+    pub fn finish_lag(&self) -> Value {
+        match self.successful()? {
+            Marks::Stamped(stamped) => {
+                let end = stamped.end.ok_or(Undefined::NoOutput)?;
+                let last = stamped.arrivals.last().ok_or(Undefined::NotStreamed)?;
+                Ok((end - last.at).ms())
+            }
+            Marks::Reported { .. } => Err(Undefined::NotInFile),
+        }
+    }
+
+    /// Output tokens under the definition's count rule.
+    pub fn output_tokens(&self) -> Result<u32, Undefined> {
+        match self.definition.count {
+            CountRule::BestSource => {
+                self.record.output_tokens().map(|(n, _)| n.get()).ok_or(Undefined::NoTokenCount)
+            }
+            CountRule::UsageElseRetokenised => {
+                let apart = self.record.source.is_some()
+                    || self.record.events.carries.iter().any(|carries| {
+                        carries.any(Carries::USAGE) && !carries.any(Carries::CHOICE)
+                    });
+                match self.record.answer.counts.usage {
+                    Some(tokens) if apart && tokens.get() > 0 => Ok(tokens.get()),
+                    _ => Err(Undefined::NeedsText),
+                }
+            }
+        }
+    }
+
+    /// TPOT in ms: (E2EL − TTFT) ÷ (OSL − 1).
+    pub fn tpot(&self) -> Value {
+        if self.definition.count == CountRule::BestSource && self.hides_reasoning() {
+            return self.tpot_visible();
+        }
+        let generation = self.generation()?;
+        if self.several_choices() && self.definition.excludes_not_streamed {
+            return Err(Undefined::SeveralChoices);
+        }
+        per_later_token(generation, self.output_tokens()?, 1)
+    }
+
+    /// TPOT as it enters aggregates: answers that came at one instant stay
+    /// out, because their TPOT of 0 is the proxy's and not the model's.
+    pub fn tpot_streamed(&self) -> Value {
+        let tpot = self.tpot()?;
+        if self.definition.excludes_not_streamed && self.at_one_instant() {
+            return Err(Undefined::NotStreamed);
+        }
+        Ok(tpot)
+    }
+
+    /// TPOT in ms with the first event's tokens taken out of the divisor,
+    /// when it is known to carry more than one.
+    pub fn tpot_adjusted(&self) -> Value {
+        let generation = self.generation()?;
+        match self.record.answer.first_event_tokens {
+            Some(first) if first.get() > 1 => {
+                per_later_token(generation, self.output_tokens()?, first.get())
+            }
+            _ => Err(Undefined::FirstChunkUnknown),
+        }
+    }
+
+    fn hides_reasoning(&self) -> bool {
+        matches!(
+            self.record.answer.reasoning_disclosure,
+            Some(
+                ReasoningDisclosure::Summary
+                    | ReasoningDisclosure::Redacted
+                    | ReasoningDisclosure::Unknown
+            )
+        )
+    }
+
+    /// With reasoning that was not shown, only the visible tokens can be
+    /// timed, from the first of them.
+    fn tpot_visible(&self) -> Value {
+        let Some(hidden) = self.record.answer.counts.reasoning else {
+            return Err(Undefined::HiddenReasoning);
+        };
+        let visible = self.output_tokens()?.saturating_sub(hidden.get());
+        let since_text = self.e2el()? - self.ttfc().map_err(|_| Undefined::HiddenReasoning)?;
+        per_later_token(since_text, visible, 1)
+    }
+
+    /// Gaps in ms between successive token arrivals (ICL), per choice.
+    pub fn gaps(&self) -> Result<Vec<f64>, Undefined> {
+        match self.successful()? {
+            Marks::Stamped(stamped) => Ok(stamped.gaps().into_iter().map(Span::ms).collect()),
+            Marks::Reported { gaps_ms, .. } => Ok(gaps_ms.clone()),
+        }
+    }
+
+    /// Gaps as they enter aggregates.
+    pub fn gaps_streamed(&self) -> Result<Vec<f64>, Undefined> {
+        let gaps = self.gaps()?;
+        if self.definition.excludes_not_streamed && self.at_one_instant() {
+            return Err(Undefined::NotStreamed);
+        }
+        if gaps.is_empty() { Err(Undefined::OneArrival) } else { Ok(gaps) }
+    }
+
+    /// Largest gap in ms.
+    pub fn stall(&self) -> Value {
+        Ok(self.gaps_streamed()?.into_iter().fold(0.0, f64::max))
+    }
+
+    /// Share of gaps longer than the stall limit, in [0, 1].
+    pub fn stall_share(&self) -> Value {
+        let gaps = self.gaps_streamed()?;
+        let long = gaps.iter().filter(|gap| **gap > self.settings.stall_ms).count();
+        Ok(long as f64 / gaps.len() as f64)
+    }
+
+    /// Milliseconds that a reader at the reading rate, who starts at the
+    /// first token, spends waiting for text.
+    pub fn reader_stall(&self) -> Value {
+        let gaps = self.gaps_streamed()?;
+        let tokens = f64::from(self.output_tokens()?);
+        // Tokens a chunk are spread evenly: their exact split is rarely known.
+        let read_ms = tokens / (gaps.len() + 1) as f64 * 1e3 / self.settings.reading_tok_s;
+        let (mut waited, mut ahead) = (0.0, read_ms);
+        for gap in gaps {
+            let left = ahead - gap;
+            waited += f64::max(0.0, -left);
+            ahead = f64::max(0.0, left) + read_ms;
+        }
+        Ok(waited)
+    }
+
+    /// Normalised latency in ms a token: E2EL ÷ OSL.
+    pub fn normalised_latency(&self) -> Value {
+        let tokens = self.output_tokens()?;
+        let e2el = self.e2el()?;
+        if tokens == 0 { Err(Undefined::NoTokenCount) } else { Ok(e2el / f64::from(tokens)) }
+    }
+
+    /// Output tokens a chunk.
+    pub fn tokens_per_chunk(&self) -> Value {
+        self.successful()?;
+        let chunks = self.record.output_chunks();
+        if chunks < 2 {
+            return Err(Undefined::OneArrival);
+        }
+        Ok(f64::from(self.output_tokens()?) / f64::from(chunks))
+    }
+
+    /// Prompt tokens of the request, as the server counted them.
+    pub fn input_length(&self) -> Value {
+        self.successful()?;
+        self.record
+            .answer
+            .counts
+            .prompt
+            .map(|tokens| f64::from(tokens.get()))
+            .ok_or(Undefined::NoPromptCount)
+    }
+
+    /// Output tokens of the request.
+    pub fn output_length(&self) -> Value {
+        self.successful()?;
+        self.output_tokens().map(f64::from)
+    }
+
+    /// Client wait in ms: sent − intended.
+    pub fn client_wait(&self) -> Value {
+        let sent = self.record.stamps.sent_at.ok_or(Undefined::NotSent)?;
+        Ok((sent - self.record.stamps.intended_at).ms())
+    }
+
+    /// Response head in ms: headers complete − sent.
+    pub fn headers(&self) -> Value {
+        self.successful()?;
+        let stamps = &self.record.stamps;
+        let sent = stamps.sent_at.ok_or(Undefined::NotSent)?;
+        Ok((stamps.headers_at.ok_or(Undefined::NotInFile)? - sent).ms())
+    }
+
+    /// Σ gaps in ms and Σ tokens of the chunks that ended them: what the
+    /// token-weighted ITL mean is made of.
+    pub fn gap_weight(&self) -> Result<(f64, f64), Undefined> {
+        let gaps = self.gaps_streamed()?;
+        let total: f64 = gaps.iter().sum();
+        let counted: Option<u32> = self.stamped().and_then(|stamped| {
+            let later = stamped.arrivals.get(1..)?;
+            later
+                .iter()
+                .all(|arrival| arrival.tokens > 0)
+                .then(|| later.iter().map(|arrival| u32::from(arrival.tokens)).sum())
+        });
+        let tokens = match counted {
+            Some(tokens) => tokens,
+            None => {
+                let first = self.record.answer.first_event_tokens.map_or(1, |first| first.get());
+                self.output_tokens()?.saturating_sub(first)
+            }
+        };
+        if tokens == 0 { Err(Undefined::OneToken) } else { Ok((total, f64::from(tokens))) }
+    }
+
+    /// Lower bound of the number of arrivals that carried exactly one token,
+    /// and the number of arrivals.
+    pub fn single_token_arrivals(&self) -> Result<(u32, u32), Undefined> {
+        self.successful()?;
+        let chunks = self.record.output_chunks();
+        let known = self.record.events.tokens.iter().zip(&self.record.events.carries);
+        if chunks > 0 && known.clone().all(|(tokens, carries)| *tokens > 0 || !carries.is_output())
+        {
+            let single = known.filter(|(tokens, c)| **tokens == 1 && c.is_output()).count();
+            return Ok((single as u32, chunks));
+        }
+        // Each token beyond one a chunk makes at most one chunk carry several;
+        // a finish event without text may stand for the end token.
+        let silent_end = self
+            .record
+            .events
+            .carries
+            .iter()
+            .any(|carries| carries.any(Carries::FINISH) && !carries.is_output());
+        let beyond =
+            self.output_tokens()?.saturating_sub(chunks).saturating_sub(u32::from(silent_end));
+        Ok((chunks.saturating_sub(beyond), chunks))
+    }
+}
+
+fn per_later_token(ms: f64, tokens: u32, first: u32) -> Value {
+    if tokens <= first { Err(Undefined::OneToken) } else { Ok(ms / f64::from(tokens - first)) }
+}
+
+fn is_success(record: &Record, rule: SuccessRule) -> bool {
+    match rule {
+        SuccessRule::FinishedWithOutput => record.outcome == Outcome::Ok,
+        SuccessRule::ReadableBody { needs_choice } => {
+            if record.source.is_some() {
+                return record.outcome == Outcome::Ok;
+            }
+            let readable = matches!(
+                record.outcome,
+                Outcome::Ok
+                    | Outcome::Empty
+                    | Outcome::Failed(
+                        FailureKind::InBand
+                            | FailureKind::Aborted
+                            | FailureKind::Truncated
+                            | FailureKind::BadContentType
+                    )
+            );
+            let has_choice =
+                || record.events.carries.iter().any(|carries| carries.any(Carries::CHOICE));
+            readable && record.answer.http_status == Some(200) && (!needs_choice || has_choice())
+        }
+    }
+}
+
+fn marks(record: &Record, definition: &Definition) -> Result<Marks, Undefined> {
+    if let Some(source) = &record.source {
+        return Ok(Marks::Reported {
+            ttft_ms: source.ttft_s.map(|s| s * 1e3),
+            gaps_ms: source.itl_s.iter().map(|s| s * 1e3).collect(),
+            latency_ms: source.latency_s.map(|s| s * 1e3),
+        });
+    }
+    let sent = record.stamps.sent_at.ok_or(Undefined::NotSent)?;
+    let start = start_of(record, definition.start).ok_or(Undefined::NotSent)?;
+    let lead = sent - start;
+    let since_start = |event: &Event| lead + Span::from_us(i64::from(event.at_us));
+    let is_arrival = |event: &Event| match definition.arrival {
+        ArrivalMark::Token => event.carries.is_arrival(),
+        ArrivalMark::Choice => event.carries.any(Carries::CHOICE),
+    };
+    let ends = |event: &Event| match definition.end {
+        EndMark::TokenOrFinish => {
+            event.carries.is_arrival() || event.carries.any(Carries::FINISH.with(Carries::WHOLE))
+        }
+        EndMark::Choice => event.carries.any(Carries::CHOICE),
+        EndMark::AnyEvent => !event.carries.any(Carries::DONE),
+    };
+    Ok(Marks::Stamped(Stamped {
+        arrivals: record
+            .events
+            .iter()
+            .filter(is_arrival)
+            .map(|event| Arrival {
+                at: since_start(&event),
+                choice: event.choice,
+                tokens: event.tokens,
+            })
+            .collect(),
+        first_text: record
+            .events
+            .iter()
+            .find(|event| event.carries.any(Carries::TEXT))
+            .map(|event| since_start(&event)),
+        end: record.events.iter().rfind(ends).map(|event| since_start(&event)),
+    }))
+}

@@ -1,0 +1,275 @@
+//! Statistics of one metric over a set of requests or gaps.
+
+use crate::quantile;
+use crate::undefined::Undefined;
+
+/// The percentiles that every distribution carries.
+pub const PERCENTILES: &[(&str, f64)] =
+    &[("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
+
+/// One sample of a metric, in the metric's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sample {
+    /// Observed.
+    Exact(f64),
+    /// Right-censored: the time-out cut it off, the true value is at least
+    /// this.
+    AtLeast(f64),
+    /// A failure: it never came.
+    Unbounded,
+}
+
+/// Mean, spread and percentiles of one metric. Every figure is `None` where
+/// it is not defined; `unbounded` and `at_least` say where a failure or a
+/// time-out is the reason.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    /// Samples with a value.
+    pub n: u64,
+    /// Members of the population without a value, by reason.
+    pub undefined: Vec<(Undefined, u64)>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Population standard deviation (ddof 0).
+    pub std: Option<f64>,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// The figures of [`PERCENTILES`], in its order.
+    pub percentiles: Vec<Option<f64>>,
+    /// Further percentiles asked for: percentile in percent and value.
+    pub extra: Vec<(f64, Option<f64>)>,
+    /// Names of percentiles with fewer than 10/(1 − p) samples.
+    pub few_samples: Vec<String>,
+    /// Names of figures that a failure makes infinite.
+    pub unbounded: Vec<&'static str>,
+    /// Names of figures that are known only to be at least so much.
+    pub at_least: Vec<(&'static str, f64)>,
+    /// Share of samples that a time-out cut off.
+    pub censored: f64,
+}
+
+impl Distribution {
+    /// Number of members without a value.
+    pub fn n_undefined(&self) -> u64 {
+        self.undefined.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The most frequent reason for a missing value, when there is no sample.
+    pub fn reason(&self) -> Undefined {
+        self.undefined
+            .iter()
+            .max_by_key(|(_, count)| *count)
+            .map_or(Undefined::NoSamples, |(reason, _)| *reason)
+    }
+
+    /// A figure by its name: mean, std, min, max, p50 … p999.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "mean" => self.mean,
+            "std" => self.std,
+            "min" => self.min,
+            "max" => self.max,
+            _ => {
+                let position = PERCENTILES.iter().position(|(known, _)| *known == name)?;
+                *self.percentiles.get(position)?
+            }
+        }
+    }
+
+    /// The distribution of exact samples.
+    pub fn of(samples: Vec<f64>, undefined: Vec<(Undefined, u64)>, extra: &[f64]) -> Self {
+        Self::of_samples(samples.into_iter().map(Sample::Exact).collect(), undefined, extra)
+    }
+
+    /// The distribution of samples of which some may be cut off or missing.
+    /// Order of the input does not matter: the mean is summed over sorted
+    /// samples.
+    pub fn of_samples(
+        mut samples: Vec<Sample>,
+        undefined: Vec<(Undefined, u64)>,
+        extra: &[f64],
+    ) -> Self {
+        samples.sort_by(|a, b| order(*a).partial_cmp(&order(*b)).expect("no sample is NaN"));
+        let n = samples.len();
+        let mut distribution = Self {
+            n: n as u64,
+            undefined,
+            percentiles: vec![None; PERCENTILES.len()],
+            extra: extra.iter().map(|percent| (*percent, None)).collect(),
+            ..Self::default()
+        };
+        if n == 0 {
+            return distribution;
+        }
+        let cut = samples.iter().filter(|sample| matches!(sample, Sample::AtLeast(_))).count();
+        distribution.censored = cut as f64 / n as f64;
+        distribution.fill_moments(&samples);
+        distribution.fill_percentiles(&samples, extra);
+        distribution
+    }
+
+    fn fill_moments(&mut self, samples: &[Sample]) {
+        let n = samples.len() as f64;
+        let exact: Vec<f64> = samples.iter().map_while(|sample| sample.exact()).collect();
+        self.min = self.place("min", samples[0]);
+        self.max = self.place("max", samples[samples.len() - 1]);
+        if exact.len() == samples.len() {
+            let mean = exact.iter().sum::<f64>() / n;
+            let variance = exact.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
+            self.mean = Some(mean);
+            self.std = Some(variance.sqrt());
+        } else if samples.iter().any(|sample| matches!(sample, Sample::Unbounded)) {
+            self.unbounded.push("mean");
+        } else {
+            // With every cut-off sample at its limit the mean is a lower bound.
+            let least = samples.iter().map(|sample| sample.least()).sum::<f64>() / n;
+            self.at_least.push(("mean", least));
+        }
+    }
+
+    fn fill_percentiles(&mut self, samples: &[Sample], extra: &[f64]) {
+        let lower: Vec<f64> = samples.iter().map(|sample| sample.least()).collect();
+        for (position, (name, q)) in PERCENTILES.iter().enumerate() {
+            // The rank's upper neighbour decides: interpolating between a
+            // known and an unknown value gives an unknown one.
+            let rank = (q * (samples.len() - 1) as f64).ceil() as usize;
+            self.percentiles[position] = match samples[rank] {
+                Sample::Exact(_) => quantile::linear(&lower, *q),
+                Sample::AtLeast(_) => {
+                    let least = quantile::linear(&lower, *q).unwrap_or_default();
+                    self.at_least.push((name, least));
+                    None
+                }
+                Sample::Unbounded => {
+                    self.unbounded.push(name);
+                    None
+                }
+            };
+            if quantile::has_few_samples(samples.len(), *q) {
+                self.few_samples.push((*name).to_owned());
+            }
+        }
+        for (position, percent) in extra.iter().enumerate() {
+            let q = percent / 100.0;
+            let rank = (q * (samples.len() - 1) as f64).ceil() as usize;
+            if samples[rank].exact().is_some() {
+                self.extra[position].1 = quantile::linear(&lower, q);
+            }
+            let name = percentile_name(*percent);
+            if quantile::has_few_samples(samples.len(), q) && !self.few_samples.contains(&name) {
+                self.few_samples.push(name);
+            }
+        }
+    }
+
+    fn place(&mut self, name: &'static str, sample: Sample) -> Option<f64> {
+        match sample {
+            Sample::Exact(value) => Some(value),
+            Sample::AtLeast(value) => {
+                self.at_least.push((name, value));
+                None
+            }
+            Sample::Unbounded => {
+                self.unbounded.push(name);
+                None
+            }
+        }
+    }
+}
+
+impl Sample {
+    fn exact(self) -> Option<f64> {
+        match self {
+            Self::Exact(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn least(self) -> f64 {
+        match self {
+            Self::Exact(value) | Self::AtLeast(value) => value,
+            Self::Unbounded => f64::INFINITY,
+        }
+    }
+}
+
+/// Known values first, then cut-off ones by their limit, then failures: what
+/// is only known to be large must not sort below what is known.
+fn order(sample: Sample) -> (u8, f64) {
+    match sample {
+        Sample::Exact(value) => (0, value),
+        Sample::AtLeast(value) => (1, value),
+        Sample::Unbounded => (2, 0.0),
+    }
+}
+
+/// `p99` for 99, `p99.9` for 99.9, as vLLM names them.
+pub fn percentile_name(percent: f64) -> String {
+    format!("p{percent}")
+}
+
+/// Mean with weights: Σ wᵢ·xᵢ ÷ Σ wᵢ over pairs (value, weight). `None` when
+/// the weights sum to nothing.
+pub fn weighted_mean(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    let (sum, weight) = pairs
+        .into_iter()
+        .fold((0.0, 0.0), |(sum, total), (value, weight)| (sum + value * weight, total + weight));
+    (weight > 0.0).then(|| sum / weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m07_failed_requests_do_not_enter_as_zeros() {
+        let ok = Distribution::of(vec![100.0, 110.0, 120.0], vec![(Undefined::NotOk, 3)], &[]);
+        assert_eq!((ok.n, ok.n_undefined()), (3, 3));
+        assert_eq!((ok.min, ok.figure("p50"), ok.mean), (Some(100.0), Some(110.0), Some(110.0)));
+    }
+
+    #[test]
+    fn m10_time_outs_cut_the_tail() {
+        let mut samples = vec![Sample::Exact(100_000.0); 90];
+        samples.extend(vec![Sample::AtLeast(300_000.0); 10]);
+        let all = Distribution::of_samples(samples, vec![], &[]);
+        assert_eq!(all.figure("p50"), Some(100_000.0));
+        assert_eq!(all.figure("p99"), None);
+        assert!(all.at_least.contains(&("p99", 300_000.0)));
+        assert_eq!(all.censored, 0.1);
+        assert!(all.unbounded.is_empty());
+    }
+
+    #[test]
+    fn a_failure_makes_the_tail_and_the_mean_infinite() {
+        let mut samples = vec![Sample::Exact(10.0); 9];
+        samples.push(Sample::Unbounded);
+        let all = Distribution::of_samples(samples, vec![], &[]);
+        assert_eq!(all.unbounded, ["max", "mean", "p90", "p95", "p99", "p999"]);
+        assert_eq!((all.mean, all.figure("p50")), (None, Some(10.0)));
+    }
+
+    #[test]
+    fn standard_deviation_has_no_degrees_of_freedom_removed() {
+        let two = Distribution::of(vec![1.0, 3.0], vec![], &[]);
+        assert_eq!(two.std, Some(1.0));
+    }
+
+    #[test]
+    fn nothing_measured_gives_nothing() {
+        let none = Distribution::of(vec![], vec![(Undefined::NotOk, 4)], &[75.0]);
+        assert_eq!((none.mean, none.min, none.figure("p99")), (None, None, None));
+        assert_eq!(none.reason(), Undefined::NotOk);
+        assert_eq!(none.extra, [(75.0, None)]);
+    }
+
+    #[test]
+    fn question_1_of_seed_000_request_and_token_weights_differ() {
+        // Two requests: 2 tokens at 100 ms, 101 tokens at 10 ms a gap.
+        let token_weighted = weighted_mean([(100.0, 1.0), (10.0, 100.0)]).unwrap();
+        assert!((token_weighted - 1100.0 / 101.0).abs() < 1e-12);
+        assert_eq!(weighted_mean([]), None);
+    }
+}

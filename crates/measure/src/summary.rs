@@ -1,0 +1,634 @@
+//! All figures of a run under one definition: what `--json` prints and what
+//! every report shows. A pure function of records and facts.
+
+use std::collections::BTreeMap;
+
+use crate::caveat::Caveat;
+use crate::definition::{Definition, SERVICE, ThroughputWindow, WithoutSamples};
+use crate::facts::{LoadKind, RunFacts};
+use crate::goodput::{Goodput, goodput, goodput_window};
+use crate::metric::{How, METRICS, Metric};
+use crate::outcome::{FailureKind, Outcome};
+use crate::peaks::{Peaks, peaks};
+use crate::record::{Record, TokensSource, Warnings};
+use crate::request::{Timed, Value};
+use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
+use crate::undefined::Undefined;
+use crate::unit::{PerSecond, Span};
+use crate::validity::{Validity, validity};
+use crate::window::{self, NoSteady, Window};
+
+/// All figures of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// What is known besides the records.
+    pub facts: RunFacts,
+    /// The definition of the figures.
+    pub definition: Definition,
+    /// How the requests ended.
+    pub outcomes: OutcomeCounts,
+    /// What was offered and released, and what came back.
+    pub load: LoadFigures,
+    /// Distributions by metric key: successes, from the definition's start.
+    pub metrics: Vec<(&'static str, Distribution)>,
+    /// The same from the actual send.
+    pub service_metrics: Vec<(&'static str, Distribution)>,
+    /// Latencies of all requests, failures at +∞.
+    pub all_requests_metrics: Vec<(&'static str, Distribution)>,
+    /// Means by other weights, named so.
+    pub weighted: Weighted,
+    /// 1/TPOT in tokens a second: what the median, the 90 % … get at least.
+    pub interactivity_tok_s: Vec<(&'static str, Option<f64>)>,
+    /// Rates over the makespan.
+    pub throughput: Throughput,
+    /// The steady window and its figures.
+    pub steady: Steady,
+    /// Goodput, when an SLO was given.
+    pub goodput: Option<Goodput>,
+    /// Token totals.
+    pub tokens: TokenTotals,
+    /// Peer-style peaks, under presets whose tool prints them.
+    pub peaks: Option<Peaks>,
+    /// Whether the run can be trusted.
+    pub validity: Validity,
+    /// What makes the result weaker than it looks.
+    pub caveats: Vec<Caveat>,
+    /// What was not measured: key and reason.
+    pub absent: Vec<(String, String)>,
+    /// Warnings about the form of answers, and how many had each.
+    pub answer_warnings: Vec<(&'static str, u64)>,
+}
+
+/// Counts of outcomes; they partition the schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutcomeCounts {
+    /// Finished with output.
+    pub ok: u64,
+    /// Finished without output.
+    pub empty: u64,
+    /// Went wrong after the attempt to send.
+    pub failed: u64,
+    /// Never sent.
+    pub not_sent: u64,
+    /// Stopped by us.
+    pub cancelled: u64,
+    /// Failures and unsent ones by kind.
+    pub by_kind: BTreeMap<&'static str, u64>,
+    /// HTTP error statuses and how many requests got each.
+    pub by_status: BTreeMap<u16, u64>,
+    /// A sample message of each kind, as the server or the transport put it.
+    pub messages: BTreeMap<&'static str, String>,
+}
+
+impl OutcomeCounts {
+    /// All requests.
+    pub const fn total(&self) -> u64 {
+        self.ok + self.empty + self.failed + self.not_sent + self.cancelled
+    }
+
+    fn of(records: &[Record]) -> Self {
+        let mut counts = Self::default();
+        for record in records {
+            match record.outcome {
+                Outcome::Ok => counts.ok += 1,
+                Outcome::Empty => counts.empty += 1,
+                Outcome::Failed(_) => counts.failed += 1,
+                Outcome::NotSent(_) => counts.not_sent += 1,
+                Outcome::Cancelled => counts.cancelled += 1,
+            }
+            let Some(kind) = record.outcome.kind() else { continue };
+            *counts.by_kind.entry(kind).or_default() += 1;
+            if record.outcome == Outcome::Failed(FailureKind::HttpStatus) {
+                let status = record.answer.http_status.unwrap_or_default();
+                *counts.by_status.entry(status).or_default() += 1;
+            }
+            if let Some(message) = &record.answer.message {
+                counts.messages.entry(kind).or_insert_with(|| message.clone());
+            }
+        }
+        counts
+    }
+}
+
+/// Load figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadFigures {
+    /// Arrivals a second over the arrival window; none without a schedule.
+    pub offered_rps: Option<f64>,
+    /// Requests released a second over the same window.
+    pub released_rps: Option<f64>,
+    /// Successes a second over the makespan.
+    pub completed_rps: Option<f64>,
+    /// Largest number in flight, measured from send to end.
+    pub max_in_flight: u32,
+    /// The makespan in seconds.
+    pub duration_s: Option<f64>,
+    /// The arrival window in seconds.
+    pub arrival_window_s: Option<f64>,
+}
+
+/// Means that weigh by tokens instead of requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Weighted {
+    /// Σ generation ÷ Σ (OSL − 1) over requests.
+    pub tpot_token_weighted_ms: Option<f64>,
+    /// Σ gaps ÷ Σ tokens of the later chunks.
+    pub itl_mean_ms: Option<f64>,
+    /// Σ gaps ÷ Σ OSL: the form of seed text 003, which divides by all output
+    /// tokens though N tokens have N − 1 gaps.
+    pub itl_mean_over_osl_ms: Option<f64>,
+}
+
+/// Rates over one window. `None` where a count is unknown or no time passed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Throughput {
+    /// Output tokens of successes.
+    pub output_tok_s: Option<f64>,
+    /// Prompt tokens computed: prompt less cached.
+    pub input_computed_tok_s: Option<f64>,
+    /// Prompt tokens served from a cache.
+    pub input_cached_tok_s: Option<f64>,
+    /// Prompt tokens in all.
+    pub input_tok_s: Option<f64>,
+    /// Input and output together.
+    pub total_tok_s: Option<f64>,
+    /// Successes.
+    pub req_s: Option<f64>,
+    /// Output tokens of answers that were no success.
+    pub wasted_tok_s: Option<f64>,
+}
+
+/// Figures inside the steady window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steady {
+    /// The window, or why there is none.
+    pub window: Result<Window, NoSteady>,
+    /// Output tokens that arrived inside, a second.
+    pub output_tok_s: Option<f64>,
+    /// Successes that ended inside, a second.
+    pub req_s: Option<f64>,
+    /// Mean in flight.
+    pub mean_in_flight: Option<f64>,
+    /// Distributions of requests intended inside, followed to their end.
+    pub metrics: Vec<(&'static str, Distribution)>,
+}
+
+/// Token totals of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenTotals {
+    /// Prompt tokens of successes, as the server counted them; none where it
+    /// counted none of them.
+    pub input: Option<u64>,
+    /// Output tokens of successes.
+    pub output: Option<u64>,
+    /// Prompt tokens from a cache.
+    pub cached: Option<u64>,
+    /// Output tokens of answers that were no success.
+    pub wasted: u64,
+    /// Successes by source of their output count.
+    pub sources: Vec<(TokensSource, u64)>,
+    /// Successes without a prompt count, and without an output count.
+    pub uncounted: (u64, u64),
+}
+
+/// Computes all figures of a run.
+pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) -> Summary {
+    let look = |definition: &Definition| -> Vec<Timed<'_>> {
+        records.iter().map(|record| Timed::new(record, definition, facts.settings)).collect()
+    };
+    let timed = look(definition);
+    let service = look(&SERVICE);
+    let windows = Windows::of(records, facts, definition);
+    let metrics = distributions(&timed, facts, definition);
+    let ttft = metrics.iter().find(|(key, _)| *key == "ttft_ms").map(|(_, d)| d);
+    let ttft = (ttft.and_then(|d| d.figure("p50")), ttft.and_then(|d| d.figure("p99")));
+    let tokens = token_totals(&timed);
+    let outcomes = OutcomeCounts::of(records);
+    let mut summary = Summary {
+        definition: *definition,
+        load: load_figures(records, &timed, facts, &windows),
+        service_metrics: distributions(&service, facts, &SERVICE),
+        all_requests_metrics: all_requests(&timed, facts),
+        weighted: weighted(&timed),
+        interactivity_tok_s: interactivity(&metrics),
+        throughput: throughput(&timed, &tokens, windows.throughput_s),
+        steady: steady(&timed, records, facts),
+        goodput: facts.slo.as_ref().map(|slo| goodput(&timed, slo, windows.goodput_s)),
+        peaks: (definition.window == ThroughputWindow::WholeRun).then(|| peaks(&timed)).flatten(),
+        validity: validity(records, facts, ttft),
+        caveats: Vec::new(),
+        absent: Vec::new(),
+        answer_warnings: answer_warnings(records),
+        facts: facts.clone(),
+        outcomes,
+        metrics,
+        tokens,
+    };
+    summary.caveats = crate::caveats::of(&summary, records);
+    summary.absent = absent(&summary);
+    summary
+}
+
+/// Lengths of the windows that rates divide by, in seconds.
+struct Windows {
+    arrival: Option<Window>,
+    makespan: Option<Window>,
+    throughput_s: Option<f64>,
+    goodput_s: Option<f64>,
+}
+
+impl Windows {
+    fn of(records: &[Record], facts: &RunFacts, definition: &Definition) -> Self {
+        let due: Vec<_> = records
+            .iter()
+            .filter(|r| !facts.interrupted || r.stamps.released_at.is_some())
+            .map(|record| record.stamps.intended_at)
+            .collect();
+        let arrival = if facts.load.kind.has_schedule() {
+            window::arrival(&due, facts.load.planned_duration.filter(|_| !facts.interrupted))
+        } else {
+            None
+        };
+        let makespan = window::makespan(records);
+        let seconds = |window: Window| window.length().s();
+        let whole_run = facts.source_duration_s.or_else(|| {
+            let end = records.iter().filter_map(|r| r.stamps.ended_at).max()?;
+            Some((end - crate::unit::At::ZERO).s())
+        });
+        let throughput_s = match definition.window {
+            ThroughputWindow::Makespan => makespan.map(seconds).or(facts.source_duration_s),
+            ThroughputWindow::WholeRun => whole_run,
+        };
+        let goodput_s = match definition.window {
+            ThroughputWindow::WholeRun => whole_run,
+            ThroughputWindow::Makespan => {
+                goodput_window(facts.load.kind, arrival, makespan).map(seconds).or(throughput_s)
+            }
+        };
+        Self { arrival, makespan, throughput_s, goodput_s }
+    }
+}
+
+fn distributions(
+    timed: &[Timed<'_>],
+    facts: &RunFacts,
+    definition: &Definition,
+) -> Vec<(&'static str, Distribution)> {
+    METRICS
+        .iter()
+        .filter_map(|metric| {
+            let distribution = distribution(metric, timed, facts)?;
+            Some((metric.key, without_samples(distribution, definition)))
+        })
+        .collect()
+}
+
+/// Some tools print 0.0 where nothing was measured; their presets do too.
+fn without_samples(mut distribution: Distribution, definition: &Definition) -> Distribution {
+    if definition.without_samples == WithoutSamples::Zero && distribution.n == 0 {
+        distribution.mean = Some(0.0);
+        distribution.std = Some(0.0);
+        distribution.percentiles = vec![Some(0.0); PERCENTILES.len()];
+        distribution.extra.iter_mut().for_each(|(_, value)| *value = Some(0.0));
+    }
+    distribution
+}
+
+fn distribution(metric: &Metric, timed: &[Timed<'_>], facts: &RunFacts) -> Option<Distribution> {
+    match metric.how {
+        How::Request(value) => {
+            let (samples, undefined) = split(timed.iter().map(value));
+            Some(Distribution::of(samples, undefined, &facts.percentiles))
+        }
+        How::Gaps => Some(gaps(timed, facts)),
+        How::TokenGaps => Some(token_gaps(timed, facts)),
+        How::Run | How::Absent(_) => None,
+    }
+}
+
+fn split(values: impl Iterator<Item = Value>) -> (Vec<f64>, Vec<(Undefined, u64)>) {
+    let mut samples = Vec::new();
+    let mut undefined: BTreeMap<Undefined, u64> = BTreeMap::new();
+    for value in values {
+        match value {
+            Ok(value) => samples.push(value),
+            Err(reason) => *undefined.entry(reason).or_default() += 1,
+        }
+    }
+    (samples, undefined.into_iter().collect())
+}
+
+fn gaps(timed: &[Timed<'_>], facts: &RunFacts) -> Distribution {
+    let mut samples = Vec::new();
+    let mut undefined: BTreeMap<Undefined, u64> = BTreeMap::new();
+    for request in timed {
+        match request.gaps_streamed() {
+            Ok(gaps) => samples.extend(gaps),
+            Err(reason) => *undefined.entry(reason).or_default() += 1,
+        }
+    }
+    Distribution::of(samples, undefined.into_iter().collect(), &facts.percentiles)
+}
+
+/// ITL: the mean weighs gaps by tokens; percentiles equal ICL's where at least
+/// 99 % of chunks carry one token and are undefined otherwise, because
+/// spreading a gap over its tokens would hide stalls.
+fn token_gaps(timed: &[Timed<'_>], facts: &RunFacts) -> Distribution {
+    let chunk_gaps = gaps(timed, facts);
+    if timed.iter().any(|request| request.record.source.is_some()) {
+        return chunk_gaps;
+    }
+    let (single, chunks) = timed
+        .iter()
+        .filter_map(|request| request.single_token_arrivals().ok())
+        .fold((0u64, 0u64), |(a, b), (c, d)| (a + u64::from(c), b + u64::from(d)));
+    let mean = itl_mean(timed);
+    if chunks > 0 && single as f64 >= 0.99 * chunks as f64 {
+        return Distribution { mean: mean.or(chunk_gaps.mean), ..chunk_gaps };
+    }
+    Distribution {
+        n: chunk_gaps.n,
+        undefined: vec![(Undefined::ManyTokensPerChunk, chunk_gaps.n)],
+        mean,
+        percentiles: vec![None; PERCENTILES.len()],
+        extra: chunk_gaps.extra.iter().map(|(percent, _)| (*percent, None)).collect(),
+        ..Distribution::default()
+    }
+}
+
+fn itl_mean(timed: &[Timed<'_>]) -> Option<f64> {
+    let (time, tokens) = timed
+        .iter()
+        .filter_map(|request| request.gap_weight().ok())
+        .fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+    (tokens > 0.0).then(|| time / tokens)
+}
+
+fn weighted(timed: &[Timed<'_>]) -> Weighted {
+    let tpot = timed.iter().filter_map(|request| {
+        let later = request.output_tokens().ok()?.checked_sub(1)?;
+        Some((request.tpot_streamed().ok()?, f64::from(later)))
+    });
+    let (time, tokens) = timed
+        .iter()
+        .filter_map(|request| {
+            let gaps = request.gaps_streamed().ok()?;
+            Some((gaps.iter().sum::<f64>(), f64::from(request.output_tokens().ok()?)))
+        })
+        .fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+    Weighted {
+        tpot_token_weighted_ms: weighted_mean(tpot),
+        itl_mean_ms: itl_mean(timed),
+        itl_mean_over_osl_ms: (tokens > 0.0).then(|| time / tokens),
+    }
+}
+
+/// The tail of a rate is 1/p90(time), never p90(1/time).
+fn interactivity(metrics: &[(&'static str, Distribution)]) -> Vec<(&'static str, Option<f64>)> {
+    let tpot = metrics.iter().find(|(key, _)| *key == "tpot_ms").map(|(_, d)| d);
+    PERCENTILES
+        .iter()
+        .map(|(name, _)| {
+            let time = tpot.and_then(|d| d.figure(name)).filter(|ms| *ms > 0.0);
+            (*name, time.map(|ms| 1e3 / ms))
+        })
+        .collect()
+}
+
+/// Latencies of everybody who asked: failures never came, time-outs lasted at
+/// least their limit. Client faults and undecided requests stay out.
+fn all_requests(timed: &[Timed<'_>], facts: &RunFacts) -> Vec<(&'static str, Distribution)> {
+    let censored_at = facts.request_timeout.map(Span::ms);
+    ["ttft_ms", "ttfc_ms", "e2el_ms"]
+        .into_iter()
+        .filter_map(crate::metric::find)
+        .filter_map(|metric| {
+            let How::Request(value) = metric.how else { return None };
+            let mut undefined: BTreeMap<Undefined, u64> = BTreeMap::new();
+            let mut samples = Vec::new();
+            for request in timed {
+                match (request.record.outcome, value(request)) {
+                    (_, Ok(ms)) => samples.push(Sample::Exact(ms)),
+                    (Outcome::Failed(FailureKind::TotalTimeout), _) => {
+                        samples.push(cut_off(request, metric, censored_at));
+                    }
+                    (Outcome::Failed(_) | Outcome::Empty, _) => samples.push(Sample::Unbounded),
+                    (_, Err(reason)) => *undefined.entry(reason).or_default() += 1,
+                }
+            }
+            let undefined = undefined.into_iter().collect();
+            Some((metric.key, Distribution::of_samples(samples, undefined, &facts.percentiles)))
+        })
+        .collect()
+}
+
+fn cut_off(request: &Timed<'_>, metric: &Metric, limit_ms: Option<f64>) -> Sample {
+    if metric.key == "ttft_ms"
+        && let Ok(ms) = request.ttft_seen()
+    {
+        return Sample::Exact(ms);
+    }
+    let stamps = &request.record.stamps;
+    let waited = crate::request::start_of(request.record, request.start())
+        .zip(stamps.ended_at)
+        .map(|(start, ended)| (ended - start).ms());
+    waited.or(limit_ms).map_or(Sample::Unbounded, Sample::AtLeast)
+}
+
+fn token_totals(timed: &[Timed<'_>]) -> TokenTotals {
+    let mut totals = TokenTotals::default();
+    let mut sources: BTreeMap<TokensSource, u64> = BTreeMap::new();
+    let add = |total: &mut Option<u64>, tokens: u32| {
+        *total = Some(total.unwrap_or(0) + u64::from(tokens));
+    };
+    for request in timed {
+        let counts = &request.record.answer.counts;
+        if !request.success {
+            let partial = counts
+                .usage
+                .or(counts.server)
+                .map_or_else(|| request.record.output_chunks(), |tokens| tokens.get());
+            totals.wasted += u64::from(partial);
+            continue;
+        }
+        match request.output_tokens() {
+            Ok(tokens) => add(&mut totals.output, tokens),
+            Err(_) => totals.uncounted.1 += 1,
+        }
+        match counts.prompt {
+            Some(tokens) => add(&mut totals.input, tokens.get()),
+            None => totals.uncounted.0 += 1,
+        }
+        if let Some(tokens) = counts.cached {
+            add(&mut totals.cached, tokens.get());
+        }
+        if let Some((_, source)) = request.record.output_tokens() {
+            *sources.entry(source).or_default() += 1;
+        }
+    }
+    totals.sources = sources.into_iter().collect();
+    totals
+}
+
+fn throughput(timed: &[Timed<'_>], tokens: &TokenTotals, window_s: Option<f64>) -> Throughput {
+    let rate = |count: Option<f64>| {
+        let over = window_s.filter(|s| *s > 0.0)?;
+        Some(PerSecond::new(count? / over).get())
+    };
+    let as_rate = |count: Option<u64>| rate(count.map(|count| count as f64));
+    let computed = tokens.input.zip(tokens.cached).map(|(input, cached)| input - cached.min(input));
+    let total = tokens.input.zip(tokens.output).map(|(input, output)| input + output);
+    Throughput {
+        output_tok_s: as_rate(tokens.output),
+        input_computed_tok_s: as_rate(computed),
+        input_cached_tok_s: as_rate(tokens.cached),
+        input_tok_s: as_rate(tokens.input),
+        total_tok_s: as_rate(total),
+        req_s: rate(Some(timed.iter().filter(|request| request.success).count() as f64)),
+        wasted_tok_s: as_rate(Some(tokens.wasted)),
+    }
+}
+
+fn load_figures(
+    records: &[Record],
+    timed: &[Timed<'_>],
+    facts: &RunFacts,
+    windows: &Windows,
+) -> LoadFigures {
+    let arrival_s = windows.arrival.map(|window| window.length().s());
+    let rate = |count: usize| arrival_s.filter(|s| *s > 0.0).map(|s| count as f64 / s);
+    let due = records.iter().filter(|r| !facts.interrupted || r.stamps.released_at.is_some());
+    let duration_s = windows.makespan.map(|window| window.length().s()).or(windows.throughput_s);
+    let completed = timed.iter().filter(|request| request.success).count() as f64;
+    LoadFigures {
+        offered_rps: rate(due.count()),
+        released_rps: rate(records.iter().filter(|r| r.stamps.released_at.is_some()).count()),
+        completed_rps: duration_s.filter(|s| *s > 0.0).map(|s| completed / s),
+        max_in_flight: window::max_in_flight(records),
+        duration_s,
+        arrival_window_s: arrival_s,
+    }
+}
+
+fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
+    let found = window::steady(records, &facts.load);
+    let Ok(inside) = &found else {
+        return Steady {
+            window: found,
+            output_tok_s: None,
+            req_s: None,
+            mean_in_flight: None,
+            metrics: Vec::new(),
+        };
+    };
+    let length_s = inside.length().s();
+    let (mut tokens, mut ended) = (0.0, 0u64);
+    for request in timed.iter().filter(|request| request.success) {
+        tokens += tokens_inside(request, *inside);
+        let end = request.record.events.at_us.last().and_then(|us| request.record.event_at(*us));
+        ended += u64::from(end.is_some_and(|end| inside.contains(end)));
+    }
+    let intended: Vec<Timed<'_>> = timed
+        .iter()
+        .filter(|request| inside.contains(request.record.stamps.intended_at))
+        .cloned()
+        .collect();
+    Steady {
+        output_tok_s: Some(tokens / length_s),
+        req_s: Some(ended as f64 / length_s),
+        mean_in_flight: Some(window::mean_in_flight(records, *inside)),
+        metrics: distributions(&intended, facts, &crate::definition::GOODPUT),
+        window: found,
+    }
+}
+
+/// Output tokens of one request that arrived inside a window: as counted per
+/// event where the server says so, else spread evenly over its arrivals.
+fn tokens_inside(request: &Timed<'_>, inside: Window) -> f64 {
+    let record = request.record;
+    let arrivals: Vec<_> = record.events.iter().filter(|e| e.carries.is_arrival()).collect();
+    let known = arrivals.iter().all(|event| event.tokens > 0);
+    let total = request.output_tokens().map_or(0.0, f64::from);
+    let each = total / arrivals.len().max(1) as f64;
+    arrivals
+        .iter()
+        .filter(|event| record.event_at(event.at_us).is_some_and(|at| inside.contains(at)))
+        .map(|event| if known { f64::from(event.tokens) } else { each })
+        .sum()
+}
+
+fn answer_warnings(records: &[Record]) -> Vec<(&'static str, u64)> {
+    Warnings::NAMES
+        .iter()
+        .map(|(warning, name)| {
+            let count = records.iter().filter(|r| r.answer.warnings.has(*warning)).count();
+            (*name, count as u64)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+/// Names every figure that has no value, with its reason: a reader must be
+/// able to tell "not measured" from "nothing there".
+fn absent(summary: &Summary) -> Vec<(String, String)> {
+    let mut absent = Vec::new();
+    let mut say = |key: &str, reason: &str| absent.push((key.to_owned(), reason.to_owned()));
+    for (key, distribution) in &summary.metrics {
+        if distribution.n == 0 {
+            say(&format!("metrics.{key}"), distribution.reason().text());
+        }
+    }
+    for metric in METRICS {
+        if let How::Absent(reason) = metric.how {
+            say(metric.key, reason.text());
+        }
+    }
+    let throughput = &summary.throughput;
+    let no_prompt = Undefined::NoPromptCount.text();
+    let rates = [
+        ("throughput.output_tok_s", throughput.output_tok_s, Undefined::NoTokenCount.text()),
+        ("throughput.input_tok_s", throughput.input_tok_s, no_prompt),
+        ("throughput.total_tok_s", throughput.total_tok_s, no_prompt),
+        (
+            "throughput.input_cached_tok_s",
+            throughput.input_cached_tok_s,
+            "the server does not say which prompt tokens were cached",
+        ),
+        (
+            "throughput.input_computed_tok_s",
+            throughput.input_computed_tok_s,
+            "the server does not say which prompt tokens were cached",
+        ),
+        ("throughput.req_s", throughput.req_s, Undefined::NoTime.text()),
+    ];
+    for (key, value, reason) in rates {
+        if value.is_none() {
+            say(key, reason);
+        }
+    }
+    if let Err(reason) = &summary.steady.window {
+        say("steady", &reason.text());
+    }
+    if summary.goodput.is_none() {
+        say("goodput", Undefined::NoSlo.text());
+    }
+    if summary.load.offered_rps.is_none() {
+        let kind = summary.facts.load.kind;
+        let why = match kind {
+            LoadKind::Open | LoadKind::Capped => "one arrival has no rate".to_owned(),
+            _ => format!("a {} load has no arrival schedule", kind.name()),
+        };
+        say("load.offered_rps", &why);
+        say("load.released_rps", &why);
+    }
+    if summary.validity.client_lag_us.is_none() {
+        say("validity.client_lag_us", "no kernel receive stamps were taken");
+    }
+    if summary.validity.lateness_us.is_none() {
+        say("validity.lateness_us", "not judged: nothing was sent, or all was intended at once");
+    }
+    say("validity.instrument_floor", "no selftest of this machine is stored");
+    say("stages_ms", Undefined::NotCollected.text());
+    say("findings", "diagnosis is not part of this version");
+    absent
+}

@@ -1,0 +1,479 @@
+//! Whether a run can be trusted. The generator is a suspect: every check of
+//! it stands in one table.
+
+use crate::facts::{LoadFacts, LoadKind, RunFacts};
+use crate::outcome::{NotSentKind, Outcome};
+use crate::quantile;
+use crate::record::Record;
+use crate::unit::{At, Span};
+
+/// The verdict on a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Nothing speaks against the figures.
+    Valid,
+    /// The figures hold with care; reasons are given.
+    Degraded,
+    /// The figures do not describe the server.
+    Invalid,
+}
+
+impl Verdict {
+    /// The verdict as printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::Degraded => "DEGRADED",
+            Self::Invalid => "INVALID",
+        }
+    }
+}
+
+/// One reason against a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// Name of the check.
+    pub id: &'static str,
+    /// What it makes of the run.
+    pub verdict: Verdict,
+    /// What was seen, how far it is from passing, and what to change.
+    pub text: String,
+}
+
+/// Verdict, reasons, and the figures behind them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validity {
+    /// The worst reason's verdict.
+    pub verdict: Verdict,
+    /// All reasons, worst first.
+    pub reasons: Vec<Reason>,
+    /// Send lateness in µs: p50, p99, max. `None` where it is not judged.
+    pub lateness_us: Option<[f64; 3]>,
+    /// User stamp − kernel stamp in µs: p50, p99, max.
+    pub client_lag_us: Option<[f64; 3]>,
+    /// Time from the first to the last send when all was intended at once.
+    pub burst_length: Option<Span>,
+}
+
+/// What the checks look at. `None` means: not judged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inputs {
+    /// Records that ended well.
+    pub ok: u64,
+    /// Records in all.
+    pub records: u64,
+    /// Length of the schedule that had come due.
+    pub planned: u64,
+    /// Requests that were released.
+    pub released: u64,
+    /// Requests lost to the client's own limits.
+    pub client_resource: u64,
+    /// Length of a finite schedule: each of its requests must have an outcome.
+    pub scheduled: Option<u64>,
+    /// p99 of lateness in µs.
+    pub lateness_p99_us: Option<f64>,
+    /// p99 of the receive stamp's error bound in µs.
+    pub stamp_error_p99_us: Option<f64>,
+    /// TTFT p50 in µs.
+    pub ttft_p50_us: Option<f64>,
+    /// TTFT p99 in µs.
+    pub ttft_p99_us: Option<f64>,
+    /// Busiest thread's share.
+    pub busiest_thread: Option<f64>,
+    /// Throttled time.
+    pub throttled: Option<Span>,
+    /// Dispersion of the sends, of the plan, and half the width of its band.
+    pub dispersion: Option<(f64, f64, f64)>,
+    /// Mean served ÷ forced output length.
+    pub forced_length_ratio: Option<f64>,
+}
+
+impl Inputs {
+    /// e of the design: the larger of lateness and stamp error, at p99.
+    fn error_us(&self) -> Option<f64> {
+        match (self.lateness_p99_us, self.stamp_error_p99_us) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn released_share(&self) -> f64 {
+        if self.planned == 0 { 1.0 } else { self.released as f64 / self.planned as f64 }
+    }
+}
+
+struct Check {
+    id: &'static str,
+    verdict: Verdict,
+    judge: fn(&Inputs) -> Option<String>,
+}
+
+/// The one table. A check gives the sentence that speaks against the run, or
+/// nothing.
+const CHECKS: &[Check] = &[
+    Check { id: "no_ok_request", verdict: Verdict::Invalid, judge: no_ok_request },
+    Check { id: "counts_not_conserved", verdict: Verdict::Invalid, judge: counts_conserved },
+    Check {
+        id: "client_resource",
+        verdict: Verdict::Invalid,
+        judge: |inputs| {
+            let share = inputs.client_resource as f64 / inputs.records.max(1) as f64;
+            (share > 0.01).then(|| {
+                format!(
+                    "{:.1} % of requests were lost to the client's own limits (limit 1 %); raise \
+                     the open-file limit or lower the concurrency",
+                    share * 100.0
+                )
+            })
+        },
+    },
+    Check {
+        id: "instrument_error",
+        verdict: Verdict::Invalid,
+        judge: |inputs| {
+            let floor = 0.10 * inputs.ttft_p99_us.unwrap_or(0.0);
+            error_above(inputs, f64::max(5_000.0, floor), "max(5 ms, 10 % of TTFT p99)")
+        },
+    },
+    Check {
+        id: "instrument_error",
+        verdict: Verdict::Degraded,
+        judge: |inputs| {
+            let floor = 0.05 * inputs.ttft_p50_us.unwrap_or(0.0);
+            error_above(inputs, f64::max(1_000.0, floor), "max(1 ms, 5 % of TTFT p50)")
+        },
+    },
+    Check {
+        id: "released_below_planned",
+        verdict: Verdict::Invalid,
+        judge: |inputs| released_below(inputs, 0.95),
+    },
+    Check {
+        id: "released_below_planned",
+        verdict: Verdict::Degraded,
+        judge: |inputs| released_below(inputs, 0.99),
+    },
+    Check {
+        id: "thread_busy",
+        verdict: Verdict::Degraded,
+        judge: |inputs| {
+            inputs.busiest_thread.filter(|busy| *busy > 0.8).map(|busy| {
+                format!(
+                    "a sending thread was busy {:.0} % of the time (limit 80 %); use --threads or \
+                     another machine",
+                    busy * 100.0
+                )
+            })
+        },
+    },
+    Check {
+        id: "throttled",
+        verdict: Verdict::Degraded,
+        judge: |inputs| {
+            inputs.throttled.filter(|time| *time > Span::ZERO).map(|time| {
+                format!("the control group held this process back for {time}; raise its CPU quota")
+            })
+        },
+    },
+    Check {
+        id: "arrivals_not_poisson",
+        verdict: Verdict::Degraded,
+        judge: |inputs| {
+            let (sent, planned, half) = inputs.dispersion?;
+            // A schedule that is itself outside the band by the luck of the
+            // draw is no fault of the sender.
+            let outside = |value: f64| (value - 1.0).abs() > half;
+            (outside(sent) && !outside(planned)).then(|| {
+                format!(
+                    "sends were not Poisson: index of dispersion {sent:.2}, 99 % band 1 ± {half:.2}"
+                )
+            })
+        },
+    },
+    Check {
+        id: "output_length_off",
+        verdict: Verdict::Degraded,
+        judge: |inputs| {
+            inputs.forced_length_ratio.filter(|ratio| (ratio - 1.0).abs() > 0.10).map(|ratio| {
+                format!(
+                    "answers had {:.0} % of the forced output length (limit 100 ± 10 %); the \
+                     server ignores ignore_eos or stops early",
+                    ratio * 100.0
+                )
+            })
+        },
+    },
+];
+
+fn no_ok_request(inputs: &Inputs) -> Option<String> {
+    (inputs.ok == 0).then(|| {
+        format!(
+            "none of {} requests ended well, so there is no latency to report; see the failures",
+            inputs.records
+        )
+    })
+}
+
+fn counts_conserved(inputs: &Inputs) -> Option<String> {
+    inputs.scheduled.filter(|scheduled| *scheduled != inputs.records).map(|scheduled| {
+        format!(
+            "{} requests were scheduled and {} have an outcome; this is a defect of goodput",
+            scheduled, inputs.records
+        )
+    })
+}
+
+fn error_above(inputs: &Inputs, limit_us: f64, rule: &str) -> Option<String> {
+    inputs.error_us().filter(|error| *error > limit_us).map(|error| {
+        format!(
+            "the client's own error is {:.2} ms at p99 (limit {:.2} ms = {rule}); lower the load, \
+             add --threads, or free the machine",
+            error / 1e3,
+            limit_us / 1e3
+        )
+    })
+}
+
+fn released_below(inputs: &Inputs, limit: f64) -> Option<String> {
+    let share = inputs.released_share();
+    (share < limit).then(|| {
+        format!(
+            "{} of {} planned requests were sent ({:.1} %, limit {:.0} %); the client or its cap \
+             could not keep up",
+            inputs.released,
+            inputs.planned,
+            share * 100.0,
+            limit * 100.0
+        )
+    })
+}
+
+/// Judges the inputs by the table. Of two checks of one name only the worse
+/// speaks.
+pub fn judge(inputs: &Inputs) -> (Verdict, Vec<Reason>) {
+    let mut reasons: Vec<Reason> = Vec::new();
+    for check in CHECKS {
+        if reasons.iter().any(|reason| reason.id == check.id) {
+            continue;
+        }
+        if let Some(text) = (check.judge)(inputs) {
+            reasons.push(Reason { id: check.id, verdict: check.verdict, text });
+        }
+    }
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
+    let verdict = reasons.first().map_or(Verdict::Valid, |reason| reason.verdict);
+    (verdict, reasons)
+}
+
+/// How late the generator sent a request: from when it should have been sent
+/// to the first write, less the time that opening a connection for it took.
+pub fn lateness(record: &Record, load: &LoadFacts) -> Option<Span> {
+    let stamps = &record.stamps;
+    let sent = stamps.sent_at?;
+    let due = match load.kind {
+        LoadKind::Open | LoadKind::Closed => stamps.intended_at,
+        LoadKind::Capped => stamps.released_at?,
+        LoadKind::Burst | LoadKind::Unknown => return None,
+    };
+    let opened = stamps.secured_at.or(stamps.connected_at);
+    Some(match opened {
+        // The connection was the network's time, not the generator's.
+        Some(opened) => sent - opened + (stamps.released_at? - due).max(Span::ZERO),
+        None => sent - due,
+    })
+}
+
+/// Collects the inputs from a run and judges them.
+pub fn validity(
+    records: &[Record],
+    facts: &RunFacts,
+    ttft_ms: (Option<f64>, Option<f64>),
+) -> Validity {
+    let mut late: Vec<f64> = records
+        .iter()
+        .filter_map(|record| lateness(record, &facts.load))
+        .map(|span| span.us() as f64)
+        .collect();
+    late.sort_by(f64::total_cmp);
+    let lateness_us = three(&late);
+    let judged = facts.load.kind != LoadKind::Unknown;
+    let run_end = records.iter().filter_map(|r| r.stamps.ended_at).max();
+    let due = |record: &&Record| {
+        // After an interrupt, what had not come due was never owed.
+        !facts.interrupted || run_end.is_some_and(|end| record.stamps.intended_at <= end)
+    };
+    let planned = records.iter().filter(due).count() as u64;
+    let released =
+        records.iter().filter(due).filter(|r| r.stamps.sent_at.is_some() || tried(r)).count();
+    let burst = facts.load.kind == LoadKind::Burst;
+    let inputs = Inputs {
+        ok: records.iter().filter(|record| record.outcome == Outcome::Ok).count() as u64,
+        records: records.len() as u64,
+        planned: if burst || !judged { 0 } else { planned },
+        released: released as u64,
+        client_resource: records
+            .iter()
+            .filter(|record| {
+                matches!(
+                    record.outcome,
+                    Outcome::NotSent(NotSentKind::ClientResource | NotSentKind::PortExhausted)
+                )
+            })
+            .count() as u64,
+        scheduled: facts.instrument.planned_requests,
+        lateness_p99_us: lateness_us.map(|[_, p99, _]| p99),
+        stamp_error_p99_us: facts.instrument.client_lag_us.map(|[_, p99, _]| p99),
+        ttft_p50_us: ttft_ms.0.map(|ms| ms * 1e3),
+        ttft_p99_us: ttft_ms.1.map(|ms| ms * 1e3),
+        busiest_thread: facts.instrument.busiest_thread,
+        throttled: facts.instrument.throttled,
+        dispersion: dispersion(records, &facts.load),
+        forced_length_ratio: forced_length_ratio(records),
+    };
+    let (verdict, reasons) = judge(&inputs);
+    let sends: Vec<At> = records.iter().filter_map(|record| record.stamps.sent_at).collect();
+    Validity {
+        verdict,
+        reasons,
+        lateness_us,
+        client_lag_us: facts.instrument.client_lag_us,
+        burst_length: burst.then(|| Some(*sends.iter().max()? - *sends.iter().min()?)).flatten(),
+    }
+}
+
+/// A request that failed before its first byte was still released.
+fn tried(record: &Record) -> bool {
+    record.stamps.released_at.is_some() && matches!(record.outcome, Outcome::Failed(_))
+}
+
+fn three(sorted: &[f64]) -> Option<[f64; 3]> {
+    Some([
+        quantile::linear(sorted, 0.5)?,
+        quantile::linear(sorted, 0.99)?,
+        quantile::linear(sorted, 1.0)?,
+    ])
+}
+
+/// Index of dispersion of counts in about n/5 equal windows, of the sends and
+/// of the plan, and half the width of the 99 % band around 1. Only for a
+/// Poisson open loop of at least 50 requests.
+fn dispersion(records: &[Record], load: &LoadFacts) -> Option<(f64, f64, f64)> {
+    if load.kind != LoadKind::Open || load.burstiness != Some(1.0) {
+        return None;
+    }
+    let mut sent: Vec<At> = Vec::new();
+    let mut planned: Vec<At> = Vec::new();
+    for record in records {
+        if let Some(at) = record.stamps.sent_at {
+            sent.push(at);
+            planned.push(record.stamps.intended_at);
+        }
+    }
+    if sent.len() < 50 {
+        return None;
+    }
+    let windows = (sent.len() / 5).clamp(10, 1000);
+    let half = 2.576 * (2.0 / (windows as f64 - 1.0)).sqrt();
+    Some((index_of_dispersion(&sent, windows)?, index_of_dispersion(&planned, windows)?, half))
+}
+
+fn index_of_dispersion(instants: &[At], windows: usize) -> Option<f64> {
+    let first = *instants.iter().min()?;
+    let length = (*instants.iter().max()? - first).us();
+    if length == 0 {
+        return None;
+    }
+    let mut counts = vec![0.0f64; windows];
+    for at in instants {
+        let position = (*at - first).us() as f64 / length as f64 * windows as f64;
+        counts[(position as usize).min(windows - 1)] += 1.0;
+    }
+    let mean = instants.len() as f64 / windows as f64;
+    let variance =
+        counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (windows as f64 - 1.0);
+    Some(variance / mean)
+}
+
+fn forced_length_ratio(records: &[Record]) -> Option<f64> {
+    let forced = records.iter().filter(|r| r.planned.output_forced && r.outcome == Outcome::Ok);
+    let (mut served, mut asked) = (0.0, 0.0);
+    for record in forced {
+        if let (Some((tokens, _)), Some(limit)) =
+            (record.output_tokens(), record.planned.max_output_tokens)
+        {
+            served += f64::from(tokens.get());
+            asked += f64::from(limit.get());
+        }
+    }
+    (asked > 0.0).then(|| served / asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Inputs {
+        Inputs {
+            ok: 10,
+            records: 10,
+            planned: 10,
+            released: 10,
+            scheduled: Some(10),
+            ..Inputs::default()
+        }
+    }
+
+    fn check(inputs: &Inputs, verdict: Verdict, ids: &[&str]) {
+        let (got, reasons) = judge(inputs);
+        assert_eq!(got, verdict, "{reasons:?}");
+        assert_eq!(reasons.iter().map(|reason| reason.id).collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn a_clean_run_is_valid() {
+        check(&good(), Verdict::Valid, &[]);
+    }
+
+    #[test]
+    fn each_check_speaks_at_its_limit() {
+        check(&Inputs { ok: 0, ..good() }, Verdict::Invalid, &["no_ok_request"]);
+        check(
+            &Inputs { scheduled: Some(11), ..good() },
+            Verdict::Invalid,
+            &["counts_not_conserved"],
+        );
+        let lost = Inputs { client_resource: 1, ..good() };
+        check(&lost, Verdict::Invalid, &["client_resource"]);
+        let late = |us| Inputs { lateness_p99_us: Some(us), ..good() };
+        check(&late(1_000.0), Verdict::Valid, &[]);
+        check(&late(1_001.0), Verdict::Degraded, &["instrument_error"]);
+        check(&late(5_001.0), Verdict::Invalid, &["instrument_error"]);
+        let slow = Inputs { ttft_p50_us: Some(1e6), ttft_p99_us: Some(2e6), ..late(40_000.0) };
+        check(&slow, Verdict::Valid, &[]);
+        let released = |released| Inputs { planned: 100, released, ..good() };
+        check(&released(98), Verdict::Degraded, &["released_below_planned"]);
+        check(&released(94), Verdict::Invalid, &["released_below_planned"]);
+        check(
+            &Inputs { busiest_thread: Some(0.81), ..good() },
+            Verdict::Degraded,
+            &["thread_busy"],
+        );
+        check(
+            &Inputs { throttled: Some(Span::from_ms(3)), ..good() },
+            Verdict::Degraded,
+            &["throttled"],
+        );
+        check(
+            &Inputs { forced_length_ratio: Some(0.89), ..good() },
+            Verdict::Degraded,
+            &["output_length_off"],
+        );
+    }
+
+    #[test]
+    fn dispersion_blames_only_what_the_sender_did() {
+        let inputs = |sent, planned| Inputs { dispersion: Some((sent, planned, 0.3)), ..good() };
+        check(&inputs(6.0, 1.1), Verdict::Degraded, &["arrivals_not_poisson"]);
+        check(&inputs(1.5, 1.5), Verdict::Valid, &[]);
+    }
+}

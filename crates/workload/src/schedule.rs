@@ -1,0 +1,737 @@
+//! The schedule: every request of a run, decided before the first byte is sent.
+
+use std::fmt;
+
+use measure::{At, Planned, Span, Tokens};
+
+use crate::arrival::Arrivals;
+use crate::digest::Digest;
+use crate::length::Lengths;
+use crate::load::{HORIZON, Load, LoadError, Stop};
+use crate::prompt::{
+    self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
+};
+use crate::stream::Stream;
+
+/// The most requests with an instant of their own that one schedule may hold:
+/// more than two days at 100 requests a second, in 160 MB.
+pub const MAX_TIMED: u32 = 20_000_000;
+
+/// The longest chain of parents in a conversation or graph.
+pub const MAX_DEPTH: u32 = 1024;
+
+/// How many requests of an endless schedule enter its hash besides the
+/// parameters that they are drawn from.
+const HASHED_OF_ENDLESS: u32 = 1024;
+
+/// The version of what [`Schedule::hash`] covers. Raise it when the same
+/// parameters give other requests, so that old hashes match no new schedule.
+const HASH_VERSION: u64 = 1;
+
+/// Everything that a schedule is drawn from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The seed of every stream.
+    pub seed: u64,
+    /// The load model.
+    pub load: Load,
+    /// When to stop.
+    pub stop: Stop,
+    /// Where prompts come from.
+    pub prompts: PromptSource,
+    /// How long answers may be.
+    pub output: OutputLength,
+    /// True when the server is told to write the whole length (`ignore_eos`).
+    pub output_forced: bool,
+    /// What the prefix cache may know.
+    pub cache: CacheRegime,
+    /// Whether nonces go into prompts from a list too. Synthetic prompts take
+    /// them always; a user's own text is changed only on request.
+    pub nonce_in_own_prompts: bool,
+    /// Labels of every request.
+    pub labels: Vec<(String, String)>,
+}
+
+/// Where the limit of an answer's length comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OutputLength {
+    /// No limit is sent: the model stops when it is done.
+    Unlimited,
+    /// Drawn for each request, whatever its prompt says.
+    Drawn(Lengths),
+    /// The prompt's own, where its source gives one.
+    OfPrompt {
+        /// For prompts without one; `None` sends no limit then.
+        otherwise: Option<Lengths>,
+    },
+}
+
+/// One request of the schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Position in the schedule, from 0.
+    pub index: u32,
+    /// What it waits for.
+    pub after: After,
+    /// The conversation that it belongs to; equal to `index` when alone.
+    pub session: u32,
+    /// Position in the conversation, from 0.
+    pub turn: u16,
+    /// Name and value, sorted by name.
+    pub labels: Vec<(String, String)>,
+    /// Which prompt it carries.
+    pub prompt: PromptRef,
+    /// About how long the prompt is.
+    pub input_tokens: Option<Tokens>,
+    /// The answer's limit, sent with the request.
+    pub max_output_tokens: Option<Tokens>,
+    /// True when the answer's length is forced.
+    pub output_forced: bool,
+}
+
+/// What a request waits for: this fixes its intended instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// An instant from the start of the run.
+    Instant(At),
+    /// A user whose slot is free. All slots are free at the start.
+    Slot {
+        /// Time from the slot becoming free to the intended instant.
+        think: Span,
+    },
+    /// The end of the last of these requests.
+    Parents {
+        /// Indices, each smaller than this request's.
+        of: Vec<u32>,
+        /// Time from that end to the intended instant.
+        think: Span,
+    },
+}
+
+/// A plan of requests, the same for any number of workers.
+///
+/// Requests are made from their index when asked for, not stored: a closed loop
+/// that runs for a time has no last request, and a million prompts need no
+/// memory. Only what cannot be had from an index alone is kept: arrival
+/// instants, the order of a list, and lists of requests given whole.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    spec: Spec,
+    plan: Plan,
+    /// Places in the list of prompts, in the order of use; empty for prompts
+    /// that are written.
+    order: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Plan {
+    Timed(Vec<At>),
+    Burst(u32),
+    Slots(Option<u32>),
+    Listed(Vec<Request>),
+}
+
+/// Why no schedule was drawn.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    /// A rule of the load model was broken.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The list of prompts is empty.
+    #[error("there is no prompt to send: the data set has no usable row")]
+    NoPrompts,
+    /// More prompts than indices.
+    #[error("{0} prompts are more than a schedule can number")]
+    TooManyPrompts(usize),
+    /// More arrivals than [`MAX_TIMED`].
+    #[error(
+        "the plan has more than {MAX_TIMED} arrivals; lower --request-rate, --duration or -n"
+    )]
+    TooManyArrivals,
+    /// The duration ends before the first arrival.
+    #[error(
+        "no arrival falls into --duration {0} with this seed; raise the duration or --request-rate"
+    )]
+    NoArrival(Span),
+    /// A rule about a list of requests was broken.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// Which rule a list of requests breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// There is none.
+    #[error("the list of requests is empty")]
+    Empty,
+    /// Positions are indices.
+    #[error("the request at position {position} has index {index}")]
+    Index {
+        /// Where it stands.
+        position: u32,
+        /// What it says.
+        index: u32,
+    },
+    /// Parents come first; so there is no cycle.
+    #[error("request {index} waits for {parent}, which does not come before it")]
+    ParentNotBefore {
+        /// The child.
+        index: u32,
+        /// The parent.
+        parent: u32,
+    },
+    /// A parent named twice.
+    #[error("request {index} waits for {parent} twice")]
+    ParentTwice {
+        /// The child.
+        index: u32,
+        /// The parent.
+        parent: u32,
+    },
+    /// Parent and child may not be on different workers.
+    #[error("request {index} waits for {parent}, which is in another session")]
+    ParentElsewhere {
+        /// The child.
+        index: u32,
+        /// The parent.
+        parent: u32,
+    },
+    /// It waits for nobody.
+    #[error("request {index} waits for parents but names none")]
+    NoParents {
+        /// The request.
+        index: u32,
+    },
+    /// Over [`MAX_DEPTH`].
+    #[error("request {index} has more than {MAX_DEPTH} requests before it in one chain")]
+    TooDeep {
+        /// The request.
+        index: u32,
+    },
+    /// A time before the start, negative, or beyond the horizon.
+    #[error("request {index} has an instant or a think time that is negative or beyond the horizon")]
+    Time {
+        /// The request.
+        index: u32,
+    },
+    /// Slots exist in a closed loop only, and instants outside of it only.
+    #[error("request {index} does not start in the way of a load of kind {kind}")]
+    Start {
+        /// The request.
+        index: u32,
+        /// The load's kind.
+        kind: &'static str,
+    },
+    /// A prompt that the source does not have.
+    #[error("request {index} names a prompt that its source does not have")]
+    Prompt {
+        /// The request.
+        index: u32,
+    },
+}
+
+/// Something that a schedule's reader must know: the workload is weaker than
+/// its flags suggest. Reported, never silent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// Prompts repeat: repeats hit the prefix cache.
+    Oversampled {
+        /// Planned requests.
+        requests: u32,
+        /// Different prompts.
+        prompts: u32,
+    },
+    /// The run has no last request, and its prompts come from a list.
+    MayRepeat {
+        /// Different prompts.
+        prompts: u32,
+    },
+    /// Some users never get a request.
+    IdleUsers {
+        /// Users, or the cap.
+        users: u32,
+        /// Planned requests.
+        requests: u32,
+    },
+    /// Prompt lengths are counted by rule, not by a tokenizer.
+    EstimatedLengths,
+    /// The regime wants nonces, and the prompts are the user's own.
+    NonceLeftOut {
+        /// The regime asked for.
+        regime: CacheRegime,
+    },
+}
+
+impl Note {
+    /// The name in JSON.
+    pub const fn id(&self) -> &'static str {
+        match self {
+            Self::Oversampled { .. } => "oversampled",
+            Self::MayRepeat { .. } => "may_repeat",
+            Self::IdleUsers { .. } => "idle_users",
+            Self::EstimatedLengths => "estimated_lengths",
+            Self::NonceLeftOut { .. } => "nonce_left_out",
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Oversampled { requests, prompts } => write!(
+                f,
+                "{requests} requests share {prompts} different prompts, {:.1} uses each: repeats may \
+                 hit the prefix cache",
+                f64::from(*requests) / f64::from(*prompts)
+            ),
+            Self::MayRepeat { prompts } => write!(
+                f,
+                "after {prompts} requests the list of prompts starts again: repeats may hit the \
+                 prefix cache"
+            ),
+            Self::IdleUsers { users, requests } => {
+                write!(f, "{users} users share {requests} requests: some never send one")
+            }
+            Self::EstimatedLengths => f.write_str(
+                "prompt lengths are counted by words and marks, not by the model's tokenizer: the \
+                 server's own count may differ",
+            ),
+            Self::NonceLeftOut { regime } => write!(
+                f,
+                "the prompts are not ours, so they carry no nonce and the cache regime is as-is, \
+                 not {}",
+                regime.name()
+            ),
+        }
+    }
+}
+
+impl Schedule {
+    /// Draws the schedule, and says what a reader must know of it.
+    pub fn draw(spec: Spec) -> Result<(Self, Vec<Note>), SpecError> {
+        spec.load.check()?;
+        spec.stop.check()?;
+        let count = spec.stop.count();
+        let plan = match spec.load {
+            Load::Open { .. } | Load::Capped { .. } => Plan::Timed(arrivals(&spec)?),
+            Load::Closed { .. } => Plan::Slots(count),
+            Load::Burst => Plan::Burst(count.ok_or(LoadError::BurstNeedsCount)?),
+        };
+        Self::over(spec, plan)
+    }
+
+    /// A schedule of requests given whole, as conversations and graphs need.
+    /// The `stop` of the specification is not applied to them.
+    pub fn of_requests(spec: Spec, requests: Vec<Request>) -> Result<(Self, Vec<Note>), SpecError> {
+        spec.load.check()?;
+        check_graph(&spec, &requests)?;
+        Self::over(spec, Plan::Listed(requests))
+    }
+
+    fn over(mut spec: Spec, plan: Plan) -> Result<(Self, Vec<Note>), SpecError> {
+        spec.labels.sort();
+        let order = match &spec.prompts {
+            PromptSource::List { prompts, order } => {
+                let count = u32::try_from(prompts.len())
+                    .map_err(|_| SpecError::TooManyPrompts(prompts.len()))?;
+                if count == 0 {
+                    return Err(SpecError::NoPrompts);
+                }
+                let mut places: Vec<u32> = (0..count).collect();
+                if *order == Order::Shuffled {
+                    Stream::new(spec.seed, "order").shuffle(&mut places);
+                }
+                places
+            }
+            PromptSource::Synthetic { .. } => Vec::new(),
+        };
+        let schedule = Self { spec, plan, order };
+        let notes = schedule.notes();
+        Ok((schedule, notes))
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        let prompts = self.order.len() as u32;
+        match (&self.spec.prompts, self.count()) {
+            (PromptSource::Synthetic { .. }, _) => notes.push(Note::EstimatedLengths),
+            (PromptSource::List { .. }, None) => notes.push(Note::MayRepeat { prompts }),
+            (PromptSource::List { .. }, Some(requests)) if requests > prompts => {
+                notes.push(Note::Oversampled { requests, prompts });
+            }
+            (PromptSource::List { .. }, Some(_)) => {}
+        }
+        if let (Some(users), Some(requests)) = (self.spec.load.users(), self.count())
+            && requests < users
+        {
+            notes.push(Note::IdleUsers { users, requests });
+        }
+        if self.cache() != self.spec.cache {
+            notes.push(Note::NonceLeftOut { regime: self.spec.cache });
+        }
+        notes
+    }
+
+    /// What it was drawn from.
+    pub const fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The load model.
+    pub const fn load(&self) -> Load {
+        self.spec.load
+    }
+
+    /// Number of requests; `None` for a closed loop that runs for a time and so
+    /// has no last one.
+    pub fn count(&self) -> Option<u32> {
+        match &self.plan {
+            Plan::Timed(arrivals) => Some(arrivals.len() as u32),
+            Plan::Burst(count) => Some(*count),
+            Plan::Slots(count) => *count,
+            Plan::Listed(requests) => Some(requests.len() as u32),
+        }
+    }
+
+    /// The planned length of the arrival window: the duration, where arrivals
+    /// come by the clock and it was the duration that ended them. A plan ended
+    /// by its count has no planned length.
+    pub fn planned_duration(&self) -> Option<Span> {
+        let Plan::Timed(arrivals) = &self.plan else { return None };
+        let full = self.spec.stop.count() == Some(arrivals.len() as u32);
+        self.spec.stop.duration().filter(|_| !full)
+    }
+
+    /// The instant from which a closed loop intends no further request.
+    pub fn closes_at(&self) -> Option<At> {
+        let Plan::Slots(_) = self.plan else { return None };
+        self.spec.stop.duration().map(|duration| At::ZERO + duration)
+    }
+
+    /// The regime that the prompts really have: nonces that were asked for and
+    /// could not be put in leave the cache as it is.
+    pub fn cache(&self) -> CacheRegime {
+        let synthetic = matches!(self.spec.prompts, PromptSource::Synthetic { .. });
+        if self.spec.cache.has_nonce() && !synthetic && !self.spec.nonce_in_own_prompts {
+            CacheRegime::AsIs
+        } else {
+            self.spec.cache
+        }
+    }
+
+    /// The number of leading requests whose prompts are all the different ones:
+    /// what regime `warm` sends before the run. `None` when they have no end.
+    pub fn different_prompts(&self) -> Option<u32> {
+        match (&self.spec.prompts, self.count()) {
+            (PromptSource::List { .. }, count) => {
+                let prompts = self.order.len() as u32;
+                Some(count.map_or(prompts, |count| count.min(prompts)))
+            }
+            (PromptSource::Synthetic { .. }, count) => count,
+        }
+    }
+
+    /// When request `index` is intended, where the plan alone says so.
+    pub fn intended_at(&self, index: u32) -> Option<At> {
+        match &self.plan {
+            Plan::Timed(arrivals) => arrivals.get(index as usize).copied(),
+            Plan::Burst(count) => (index < *count).then_some(At::ZERO),
+            Plan::Slots(_) => None,
+            Plan::Listed(requests) => match requests.get(index as usize)?.after {
+                After::Instant(at) => Some(at),
+                After::Slot { .. } | After::Parents { .. } => None,
+            },
+        }
+    }
+
+    /// The intended instants that the plan fixes, in order of index.
+    pub fn arrivals(&self) -> impl Iterator<Item = At> + '_ {
+        let count = if let Plan::Slots(_) = self.plan { 0 } else { self.count().unwrap_or(0) };
+        (0..count).filter_map(|index| self.intended_at(index))
+    }
+
+    /// Request `index`, made from the seed; `None` past the end.
+    pub fn request(&self, index: u32) -> Option<Request> {
+        let after = match &self.plan {
+            Plan::Listed(requests) => return requests.get(index as usize).cloned(),
+            Plan::Slots(count) => {
+                if count.is_some_and(|count| index >= count) {
+                    return None;
+                }
+                let Load::Closed { think, .. } = self.spec.load else { return None };
+                After::Slot { think }
+            }
+            Plan::Timed(_) | Plan::Burst(_) => After::Instant(self.intended_at(index)?),
+        };
+        let (prompt, input_tokens, own_limit) = self.prompt_of(index);
+        let max_output_tokens = match self.spec.output {
+            OutputLength::Unlimited => None,
+            OutputLength::Drawn(lengths) => Some(self.output_draw(index, lengths)),
+            OutputLength::OfPrompt { otherwise } => {
+                own_limit.or_else(|| otherwise.map(|lengths| self.output_draw(index, lengths)))
+            }
+        };
+        Some(Request {
+            index,
+            after,
+            session: index,
+            turn: 0,
+            labels: self.spec.labels.clone(),
+            prompt,
+            input_tokens,
+            max_output_tokens,
+            output_forced: self.spec.output_forced && max_output_tokens.is_some(),
+        })
+    }
+
+    fn output_draw(&self, index: u32, lengths: Lengths) -> Tokens {
+        lengths.draw(&mut Stream::numbered(self.spec.seed, "output lengths", u64::from(index)))
+    }
+
+    /// Which prompt request `index` carries, about how long it is, and the
+    /// limit that it brings along.
+    fn prompt_of(&self, index: u32) -> (PromptRef, Option<Tokens>, Option<Tokens>) {
+        match &self.spec.prompts {
+            PromptSource::Synthetic { input } => {
+                let mut stream =
+                    Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
+                let tokens = input.draw(&mut stream);
+                (PromptRef::Written(tokens), Some(tokens), None)
+            }
+            PromptSource::List { prompts, .. } => {
+                let place = self.order[index as usize % self.order.len()];
+                let prompt = &prompts[place as usize];
+                let nonce = if self.cache().has_nonce() { NONCE_TOKENS } else { 0 };
+                let tokens =
+                    prompt.input_tokens.map(|n| Tokens::new(n.get().saturating_add(nonce)));
+                (PromptRef::Listed(place), tokens, prompt.max_output_tokens)
+            }
+        }
+    }
+
+    /// Every request in order; without end for an endless plan.
+    pub fn requests(&self) -> impl Iterator<Item = Request> + '_ {
+        (0..self.count().unwrap_or(u32::MAX)).filter_map(|index| self.request(index))
+    }
+
+    /// The prompt of a request of this schedule, whole, with the run's nonce
+    /// where the regime has one.
+    pub fn prompt(&self, request: &Request, nonce: RunNonce) -> Prompt {
+        let prompt = match (request.prompt, &self.spec.prompts) {
+            (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
+                prompt::listed(&prompts[place as usize], request.index, self.cache(), nonce)
+            }
+            (PromptRef::Written(tokens), _) => {
+                prompt::written(self.spec.seed, request.index, tokens, self.cache(), nonce)
+            }
+            (PromptRef::Listed(_), PromptSource::Synthetic { .. }) => {
+                panic!("a request of another schedule: this one has no list of prompts")
+            }
+        };
+        Prompt { max_output_tokens: request.max_output_tokens, ..prompt }
+    }
+
+    /// The worker, of so many, that owns a request. Units are dealt in turn, a
+    /// unit being a session (a lone request is its own). Where there are users,
+    /// units go to users in turn and users to workers in turn, so that a worker
+    /// without users gets no work and each gets work by its share of users;
+    /// with as many users on each worker that is the same.
+    ///
+    /// # Panics
+    /// When there are no workers.
+    pub fn owner(&self, request: &Request, workers: u32) -> u32 {
+        self.owner_of_unit(request.session, workers)
+    }
+
+    fn owner_of_unit(&self, unit: u32, workers: u32) -> u32 {
+        assert!(workers > 0, "no worker to deal to");
+        self.spec.load.users().map_or(unit, |users| unit % users) % workers
+    }
+
+    /// The users, or the share of the cap, of one worker; `None` where the load
+    /// has none. Users are dealt in turn: user k to worker k mod `workers`.
+    ///
+    /// # Panics
+    /// When `worker` is not below `workers`.
+    pub fn users_of(&self, worker: u32, workers: u32) -> Option<u32> {
+        assert!(worker < workers, "worker {worker} of {workers}");
+        let users = self.spec.load.users()?;
+        Some(users / workers + u32::from(worker < users % workers))
+    }
+
+    /// The requests of one worker, in order. Over all workers they are the
+    /// whole schedule, each request once.
+    ///
+    /// # Panics
+    /// When `worker` is not below `workers`.
+    pub fn deal(&self, worker: u32, workers: u32) -> impl Iterator<Item = Request> + '_ {
+        assert!(worker < workers, "worker {worker} of {workers}");
+        (0..self.count().unwrap_or(u32::MAX))
+            .filter(move |&index| {
+                let unit = match &self.plan {
+                    Plan::Listed(requests) => requests[index as usize].session,
+                    _ => index,
+                };
+                self.owner_of_unit(unit, workers) == worker
+            })
+            .filter_map(|index| self.request(index))
+    }
+
+    /// A digest of everything that decides what is sent and when: parameters,
+    /// seed, list of prompts, and the drawn requests (of an endless plan the
+    /// first 1024). Not in it: the number of workers, and the run's nonce,
+    /// which differs from run to run by design.
+    pub fn hash(&self) -> String {
+        let spec = &self.spec;
+        let mut digest = Digest::new();
+        digest.number(HASH_VERSION).number(spec.seed);
+        spec.load.digest(&mut digest);
+        spec.stop.digest(&mut digest);
+        spec.prompts.digest(&mut digest);
+        digest.text(self.cache().name());
+        digest.maybe(self.count().map(u64::from));
+        for index in 0..self.count().unwrap_or(HASHED_OF_ENDLESS) {
+            if let Some(request) = self.request(index) {
+                request.digest(&mut digest);
+            }
+        }
+        digest.hex()
+    }
+}
+
+impl Request {
+    /// The part of it that goes into the record.
+    pub fn planned(&self) -> Planned {
+        Planned {
+            labels: self.labels.clone(),
+            session: self.session,
+            turn: self.turn,
+            input_tokens: self.input_tokens,
+            max_output_tokens: self.max_output_tokens,
+            output_forced: self.output_forced,
+        }
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        let tokens = |tokens: Option<Tokens>| tokens.map(|n| u64::from(n.get()));
+        match &self.after {
+            After::Instant(at) => digest.raw(b"i").signed(at.us()),
+            After::Slot { think } => digest.raw(b"s").signed(think.us()),
+            After::Parents { of, think } => {
+                digest.raw(b"p").signed(think.us()).number(of.len() as u64);
+                of.iter().fold(digest, |digest, &parent| digest.number(u64::from(parent)))
+            }
+        };
+        digest.number(u64::from(self.index)).number(u64::from(self.session));
+        digest.number(u64::from(self.turn)).number(self.labels.len() as u64);
+        for (name, value) in &self.labels {
+            digest.text(name).text(value);
+        }
+        match self.prompt {
+            PromptRef::Listed(place) => digest.raw(b"l").number(u64::from(place)),
+            PromptRef::Written(tokens) => digest.raw(b"w").number(u64::from(tokens.get())),
+        };
+        digest.maybe(tokens(self.input_tokens)).maybe(tokens(self.max_output_tokens));
+        digest.raw(&[u8::from(self.output_forced)]);
+    }
+}
+
+/// Draws the instants of an open loop, up to the stop.
+fn arrivals(spec: &Spec) -> Result<Vec<At>, SpecError> {
+    let Some((rate, burstiness)) = spec.load.rate() else { return Ok(Vec::new()) };
+    let count = spec.stop.count();
+    if count.is_some_and(|count| count > MAX_TIMED) {
+        return Err(SpecError::TooManyArrivals);
+    }
+    let end = spec.stop.duration().map(|duration| At::ZERO + duration);
+    let mut drawn = Vec::new();
+    for at in Arrivals::new(rate, burstiness, Stream::new(spec.seed, "arrivals")) {
+        if end.is_some_and(|end| at >= end) {
+            break;
+        }
+        if at > At::ZERO + HORIZON {
+            return Err(LoadError::Horizon.into());
+        }
+        if drawn.len() == MAX_TIMED as usize {
+            return Err(SpecError::TooManyArrivals);
+        }
+        drawn.push(at);
+        if count == Some(drawn.len() as u32) {
+            break;
+        }
+    }
+    match end {
+        Some(_) if drawn.is_empty() => {
+            Err(SpecError::NoArrival(spec.stop.duration().unwrap_or_default()))
+        }
+        _ => Ok(drawn),
+    }
+}
+
+/// Checks a list of requests. Parents come before children, which leaves no
+/// room for a cycle and lets depth be had in one pass.
+fn check_graph(spec: &Spec, requests: &[Request]) -> Result<(), GraphError> {
+    if requests.is_empty() {
+        return Err(GraphError::Empty);
+    }
+    let in_time = |span: Span| (Span::ZERO..=HORIZON).contains(&span);
+    let mut depth: Vec<u32> = Vec::with_capacity(requests.len());
+    for (position, request) in requests.iter().enumerate() {
+        let (position, index) = (position as u32, request.index);
+        if position != index {
+            return Err(GraphError::Index { position, index });
+        }
+        let closed = matches!(spec.load, Load::Closed { .. });
+        let (starts_right, timed_right) = match &request.after {
+            After::Instant(at) => (!closed, in_time(*at - At::ZERO)),
+            After::Slot { think } => (closed, in_time(*think)),
+            After::Parents { think, .. } => (true, in_time(*think)),
+        };
+        if !starts_right {
+            return Err(GraphError::Start { index, kind: spec.load.kind() });
+        }
+        if !timed_right {
+            return Err(GraphError::Time { index });
+        }
+        depth.push(depth_below(request, requests, &depth)?);
+        let prompt_exists = match (request.prompt, spec.prompts.listed()) {
+            (PromptRef::Listed(place), Some(count)) => (place as usize) < count,
+            (PromptRef::Written(tokens), None) => {
+                (1..=crate::length::MAX_TOKENS).contains(&tokens.get())
+            }
+            _ => false,
+        };
+        if !prompt_exists {
+            return Err(GraphError::Prompt { index });
+        }
+    }
+    Ok(())
+}
+
+/// The number of requests before this one in its longest chain.
+fn depth_below(
+    request: &Request,
+    requests: &[Request],
+    depth: &[u32],
+) -> Result<u32, GraphError> {
+    let After::Parents { of, .. } = &request.after else { return Ok(0) };
+    let index = request.index;
+    let mut deepest = None;
+    for (place, &parent) in of.iter().enumerate() {
+        if parent >= index {
+            return Err(GraphError::ParentNotBefore { index, parent });
+        }
+        if of[..place].contains(&parent) {
+            return Err(GraphError::ParentTwice { index, parent });
+        }
+        if requests[parent as usize].session != request.session {
+            return Err(GraphError::ParentElsewhere { index, parent });
+        }
+        deepest = deepest.max(Some(depth[parent as usize]));
+    }
+    let depth = deepest.ok_or(GraphError::NoParents { index })? + 1;
+    if depth > MAX_DEPTH { Err(GraphError::TooDeep { index }) } else { Ok(depth) }
+}
+
+#[cfg(test)]
+mod tests;
