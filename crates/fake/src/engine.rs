@@ -164,6 +164,7 @@ pub struct Engine {
 #[derive(Debug)]
 struct Waiting {
     connection: u64,
+    arrival_ns: u64,
     answer: Answer,
 }
 
@@ -218,7 +219,7 @@ impl Engine {
         }
         let opening = answer.opening();
         let truth_id = Some(answer.truth_id.clone());
-        self.waiting.push_back(Waiting { connection, answer });
+        self.waiting.push_back(Waiting { connection, arrival_ns, answer });
         Play { start_ns: arrival_ns, steps: Box::new(opening.into_iter()), truth_id, more: true }
     }
 
@@ -262,9 +263,7 @@ impl Engine {
             None => ask.limit.is_none().then_some(default),
         };
         Ok(match natural.map(|natural| natural.max(ask.min_tokens)) {
-            Some(natural) if natural < limit || ask.limit.is_none() => {
-                (natural.min(room), "stop")
-            }
+            Some(natural) if natural < limit || ask.limit.is_none() => (natural.min(room), "stop"),
             _ => (limit, "length"),
         })
     }
@@ -300,13 +299,14 @@ impl Engine {
 
     fn plan(&self, start_ns: u64, prompt_tokens: u32) -> Plan {
         let config = &self.config;
-        let prefill = config.ttft + config.ttft_per_prompt_token.saturating_mul(prompt_tokens);
+        let prefill =
+            config.ttft.saturating_add(config.ttft_per_prompt_token.saturating_mul(prompt_tokens));
         let interval_ns = nanoseconds(config.token_interval);
         let ready_ns = start_ns.saturating_add(nanoseconds(prefill));
         let (first_ns, first_step, stream) = if config.lockstep {
             let since = ready_ns.saturating_sub(self.anchor.monotonic_ns);
             let step = since.div_ceil(interval_ns);
-            (self.anchor.monotonic_ns + step * interval_ns, step, 0)
+            (self.anchor.monotonic_ns.saturating_add(step.saturating_mul(interval_ns)), step, 0)
         } else {
             (ready_ns, 0, self.requests)
         };
@@ -352,11 +352,13 @@ impl Respond for Engine {
     fn wake(&mut self, now_ns: u64) -> Vec<(u64, Play)> {
         let mut started = Vec::new();
         while let Some(freed_ns) = self.wake_ns().filter(|&at_ns| at_ns <= now_ns) {
-            let Some(Waiting { connection, answer }) = self.waiting.pop_front() else { break };
-            // The seat is taken over at the planned end, not at now: lateness
-            // of this call must not move the plan.
+            let Some(next) = self.waiting.pop_front() else { break };
+            // The seat is taken over at its planned end, not at now: lateness
+            // of this call must not move the plan. But a seat may have become
+            // free before the one who waits had come.
             self.vacate_one();
-            started.push((connection, self.start(connection, answer, freed_ns)));
+            let start_ns = freed_ns.max(next.arrival_ns);
+            started.push((next.connection, self.start(next.connection, next.answer, start_ns)));
         }
         started
     }

@@ -140,8 +140,12 @@ impl Script {
         Self::whole(status, "application/json", body.to_string())
     }
 
-    /// The steps, for the server.
-    pub fn into_steps(self) -> Steps {
+    /// The steps, for the server: at least one, so that a script that says
+    /// nothing still takes its turn.
+    pub fn into_steps(mut self) -> Steps {
+        if self.steps.is_empty() && self.endless.is_none() {
+            self = self.send(0, []);
+        }
         let endless = self.endless.into_iter().flat_map(|endless| {
             (0u64..).map(move |turn| {
                 let at_ns = endless.at_ns.saturating_add(endless.every_ns.saturating_mul(turn));
@@ -211,7 +215,8 @@ pub struct Play {
     pub start_ns: u64,
     /// What is sent.
     pub steps: Steps,
-    /// Name for the truth log; none when the answer has no tokens.
+    /// Name for the truth log; none when the answer has no tokens. A play that
+    /// continues an answer keeps the name of its beginning.
     pub truth_id: Option<String>,
     /// True when a later play continues the same answer: the answer is not
     /// over when these steps are.

@@ -4,6 +4,8 @@ use crate::caveat::Caveat;
 use crate::facts::LoadKind;
 use crate::outcome::{FailureKind, Outcome};
 use crate::record::{Record, TokensSource, Warnings};
+use crate::request::Timed;
+use crate::slo::{Judgement, judge};
 use crate::summary::Summary;
 
 type Rule = fn(&Summary, &[Record]) -> Option<Caveat>;
@@ -175,10 +177,14 @@ fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> 
     })
 }
 
-fn slo_not_measurable(summary: &Summary, _: &[Record]) -> Option<Caveat> {
-    let goodput = summary.goodput.as_ref()?;
-    let stopped = summary.outcomes.cancelled;
-    let unknown = goodput.undecided.saturating_sub(stopped);
+fn slo_not_measurable(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    let slo = summary.facts.slo.as_ref()?;
+    let unknown = records
+        .iter()
+        .filter(|record| record.outcome != Outcome::Cancelled)
+        .map(|record| Timed::new(record, &summary.definition, summary.facts.settings))
+        .filter(|timed| judge(timed, slo) == Judgement::Undecided)
+        .count();
     (unknown > 0).then(|| {
         Caveat::new(
             "slo_not_measurable",

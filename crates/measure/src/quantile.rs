@@ -17,6 +17,9 @@ pub fn linear(sorted: &[f64], q: f64) -> Option<f64> {
     // the same to the last bit.
     let fraction = rank - below as f64;
     let step = high - low;
+    if step.is_infinite() {
+        return Some(high);
+    }
     Some(if fraction >= 0.5 { high - step * (1.0 - fraction) } else { low + step * fraction })
 }
 
@@ -70,6 +73,14 @@ mod tests {
         assert!(!has_few_samples(1000, 0.99));
         assert!(has_few_samples(999, 0.99));
         assert!(!has_few_samples(20, 0.5));
+    }
+
+    #[test]
+    fn an_infinite_neighbour_makes_the_quantile_infinite_and_not_nan() {
+        for q in [0.1, 0.5, 0.9, 1.0] {
+            assert_eq!(linear(&[1.0, f64::INFINITY], q), Some(f64::INFINITY), "{q}");
+        }
+        assert_eq!(linear(&[1.0, f64::INFINITY], 0.0), Some(1.0));
     }
 
     #[test]

@@ -73,12 +73,17 @@ pub struct Arrival {
 impl Stamped {
     /// Gaps between successive arrivals of the same choice.
     pub fn gaps(&self) -> Vec<Span> {
+        self.later_arrivals().into_iter().map(|(gap, _)| gap).collect()
+    }
+
+    /// Each gap with the tokens of the arrival that ended it.
+    fn later_arrivals(&self) -> Vec<(Span, u16)> {
         let mut last: Vec<(u8, Span)> = Vec::new();
         let mut gaps = Vec::with_capacity(self.arrivals.len().saturating_sub(1));
         for arrival in &self.arrivals {
             match last.iter_mut().find(|(choice, _)| *choice == arrival.choice) {
                 Some((_, before)) => {
-                    gaps.push(arrival.at - *before);
+                    gaps.push((arrival.at - *before, arrival.tokens));
                     *before = arrival.at;
                 }
                 None => last.push((arrival.choice, arrival.at)),
@@ -141,11 +146,26 @@ impl<'a> Timed<'a> {
         self.record.answer.warnings.has(Warnings::NOT_STREAMED)
     }
 
+    /// A tool that needs no token for a success leaves its stamps at their
+    /// first values: TTFT 0, latency 0. The definition card says so.
+    fn reads_unseen_as_zero(&self) -> bool {
+        self.success && self.definition.success == SuccessRule::ReadableBody { needs_choice: false }
+    }
+
+    /// Difference in ms of two spans of this request, exact in microseconds: a
+    /// difference of milliseconds would miss an SLO limit by its rounding.
+    fn between(&self, from: impl Fn(&Stamped) -> Option<Span>) -> Option<f64> {
+        let stamped = self.stamped()?;
+        let end = stamped.end.filter(|_| self.success)?;
+        Some((end - from(stamped)?).ms())
+    }
+
     /// TTFT in ms, also of a request that failed later: what the SLO looks at.
     pub fn ttft_seen(&self) -> Value {
         match self.marks.as_ref().map_err(|reason| *reason)? {
             Marks::Stamped(stamped) => match stamped.arrivals.first() {
                 Some(first) => Ok(first.at.ms()),
+                None if self.reads_unseen_as_zero() => Ok(0.0),
                 None if stamped.end.is_some() => Err(Undefined::NotStreamed),
                 None => Err(Undefined::NoOutput),
             },
@@ -171,7 +191,11 @@ impl<'a> Timed<'a> {
 
     /// Thinking time in ms: TTFC − TTFT.
     pub fn thinking(&self) -> Value {
-        let thinking = self.ttfc()? - self.ttft()?;
+        let (ttfc, ttft) = (self.ttfc()?, self.ttft()?);
+        let exact = self.stamped().and_then(|stamped| {
+            Some((stamped.first_text? - stamped.arrivals.first()?.at).ms())
+        });
+        let thinking = exact.unwrap_or(ttfc - ttft);
         let reasoned = self.record.events.carries.iter().any(|c| c.any(Carries::REASONING));
         if reasoned { Ok(thinking) } else { Err(Undefined::NoReasoning) }
     }
@@ -179,14 +203,20 @@ impl<'a> Timed<'a> {
     /// E2EL in ms: last token arrival or finish event − start.
     pub fn e2el(&self) -> Value {
         match self.successful()? {
-            Marks::Stamped(stamped) => stamped.end.map(Span::ms).ok_or(Undefined::NoOutput),
+            Marks::Stamped(stamped) => match stamped.end {
+                Some(end) => Ok(end.ms()),
+                None if self.reads_unseen_as_zero() => Ok(0.0),
+                None => Err(Undefined::NoOutput),
+            },
             Marks::Reported { latency_ms, .. } => latency_ms.ok_or(Undefined::NotInFile),
         }
     }
 
     /// Generation time in ms: E2EL − TTFT.
     pub fn generation(&self) -> Value {
-        Ok(self.e2el()? - self.ttft()?)
+        let (e2el, ttft) = (self.e2el()?, self.ttft()?);
+        let exact = self.between(|stamped| stamped.arrivals.first().map(|first| first.at));
+        Ok(exact.unwrap_or(e2el - ttft))
     }
 
     /// Finish lag in ms: E2EL end − last token arrival. With one choice,
@@ -209,12 +239,17 @@ impl<'a> Timed<'a> {
                 self.record.output_tokens().map(|(n, _)| n.get()).ok_or(Undefined::NoTokenCount)
             }
             CountRule::UsageElseRetokenised => {
-                let apart = self.record.source.is_some()
-                    || self.record.events.carries.iter().any(|carries| {
-                        carries.any(Carries::USAGE) && !carries.any(Carries::CHOICE)
-                    });
+                let imported = self.record.source.is_some();
+                let seen = |wanted: fn(&Carries) -> bool| {
+                    let carries = &self.record.events.carries;
+                    carries.iter().filter(|c| !c.any(Carries::WHOLE)).any(wanted)
+                };
+                let apart = imported
+                    || seen(|c| c.any(Carries::USAGE) && !c.any(Carries::CHOICE));
                 match self.record.answer.counts.usage {
                     Some(tokens) if apart && tokens.get() > 0 => Ok(tokens.get()),
+                    // No text has no tokens, whatever the tokenizer.
+                    _ if !imported && !seen(|c| c.any(Carries::TEXT)) => Ok(0),
                     _ => Err(Undefined::NeedsText),
                 }
             }
@@ -223,12 +258,12 @@ impl<'a> Timed<'a> {
 
     /// TPOT in ms: (E2EL − TTFT) ÷ (OSL − 1).
     pub fn tpot(&self) -> Value {
-        if self.definition.count == CountRule::BestSource && self.hides_reasoning() {
-            return self.tpot_visible();
-        }
         let generation = self.generation()?;
         if self.several_choices() && self.definition.excludes_not_streamed {
             return Err(Undefined::SeveralChoices);
+        }
+        if self.definition.count == CountRule::BestSource && self.hides_reasoning() {
+            return self.tpot_visible();
         }
         per_later_token(generation, self.output_tokens()?, 1)
     }
@@ -244,9 +279,21 @@ impl<'a> Timed<'a> {
     }
 
     /// TPOT in ms with the first event's tokens taken out of the divisor,
-    /// when it is known to carry more than one.
+    /// when it is known to carry more than one. Undefined where TPOT is not
+    /// the time of streamed, visible tokens of one answer.
     pub fn tpot_adjusted(&self) -> Value {
         let generation = self.generation()?;
+        if self.definition.excludes_not_streamed {
+            if self.several_choices() {
+                return Err(Undefined::SeveralChoices);
+            }
+            if self.hides_reasoning() {
+                return Err(Undefined::HiddenReasoning);
+            }
+            if self.at_one_instant() {
+                return Err(Undefined::NotStreamed);
+            }
+        }
         match self.record.answer.first_event_tokens {
             Some(first) if first.get() > 1 => {
                 per_later_token(generation, self.output_tokens()?, first.get())
@@ -269,12 +316,36 @@ impl<'a> Timed<'a> {
     /// With reasoning that was not shown, only the visible tokens can be
     /// timed, from the first of them.
     fn tpot_visible(&self) -> Value {
-        let Some(hidden) = self.record.answer.counts.reasoning else {
-            return Err(Undefined::HiddenReasoning);
-        };
-        let visible = self.output_tokens()?.saturating_sub(hidden.get());
-        let since_text = self.e2el()? - self.ttfc().map_err(|_| Undefined::HiddenReasoning)?;
+        let visible = self.visible_tokens()?;
+        let since_text =
+            self.between(|stamped| stamped.first_text).ok_or(Undefined::HiddenReasoning)?;
         per_later_token(since_text, visible, 1)
+    }
+
+    fn visible_tokens(&self) -> Result<u32, Undefined> {
+        let hidden = self.record.answer.counts.reasoning.ok_or(Undefined::HiddenReasoning)?;
+        Ok(self.output_tokens()?.saturating_sub(hidden.get()))
+    }
+
+    /// Output tokens that the chunks carried: hidden reasoning is in OSL and
+    /// in no chunk. A summary's chunks carry text that OSL does not count, so
+    /// nothing can be said of them.
+    fn streamed_tokens(&self) -> Result<u32, Undefined> {
+        match self.record.answer.reasoning_disclosure {
+            _ if self.definition.count != CountRule::BestSource => self.output_tokens(),
+            Some(ReasoningDisclosure::Summary) => Err(Undefined::HiddenReasoning),
+            Some(ReasoningDisclosure::Redacted | ReasoningDisclosure::Unknown) => {
+                self.visible_tokens()
+            }
+            Some(ReasoningDisclosure::Verbatim) | None => self.output_tokens(),
+        }
+    }
+
+    /// OSL − 1 as TPOT divides by it: visible tokens where reasoning is hidden.
+    pub fn later_tokens(&self) -> Result<u32, Undefined> {
+        let hides = self.definition.count == CountRule::BestSource && self.hides_reasoning();
+        let tokens = if hides { self.visible_tokens() } else { self.output_tokens() };
+        Ok(tokens?.saturating_sub(1))
     }
 
     /// Gaps in ms between successive token arrivals (ICL), per choice.
@@ -310,7 +381,7 @@ impl<'a> Timed<'a> {
     /// first token, spends waiting for text.
     pub fn reader_stall(&self) -> Value {
         let gaps = self.gaps_streamed()?;
-        let tokens = f64::from(self.output_tokens()?);
+        let tokens = f64::from(self.streamed_tokens()?);
         // Tokens a chunk are spread evenly: their exact split is rarely known.
         let read_ms = tokens / (gaps.len() + 1) as f64 * 1e3 / self.settings.reading_tok_s;
         let (mut waited, mut ahead) = (0.0, read_ms);
@@ -324,8 +395,8 @@ impl<'a> Timed<'a> {
 
     /// Normalised latency in ms a token: E2EL ÷ OSL.
     pub fn normalised_latency(&self) -> Value {
-        let tokens = self.output_tokens()?;
         let e2el = self.e2el()?;
+        let tokens = self.output_tokens()?;
         if tokens == 0 { Err(Undefined::NoTokenCount) } else { Ok(e2el / f64::from(tokens)) }
     }
 
@@ -336,7 +407,7 @@ impl<'a> Timed<'a> {
         if chunks < 2 {
             return Err(Undefined::OneArrival);
         }
-        Ok(f64::from(self.output_tokens()?) / f64::from(chunks))
+        Ok(f64::from(self.streamed_tokens()?) / f64::from(chunks))
     }
 
     /// Prompt tokens of the request, as the server counted them.
@@ -358,16 +429,20 @@ impl<'a> Timed<'a> {
 
     /// Client wait in ms: sent − intended.
     pub fn client_wait(&self) -> Value {
-        let sent = self.record.stamps.sent_at.ok_or(Undefined::NotSent)?;
-        Ok((sent - self.record.stamps.intended_at).ms())
+        Ok((self.sent()? - self.record.stamps.intended_at).ms())
+    }
+
+    fn sent(&self) -> Result<At, Undefined> {
+        let imported = self.record.source.is_some();
+        let missing = if imported { Undefined::NotInFile } else { Undefined::NotSent };
+        self.record.stamps.sent_at.ok_or(missing)
     }
 
     /// Response head in ms: headers complete − sent.
     pub fn headers(&self) -> Value {
         self.successful()?;
-        let stamps = &self.record.stamps;
-        let sent = stamps.sent_at.ok_or(Undefined::NotSent)?;
-        Ok((stamps.headers_at.ok_or(Undefined::NotInFile)? - sent).ms())
+        let sent = self.sent()?;
+        Ok((self.record.stamps.headers_at.ok_or(Undefined::NotInFile)? - sent).ms())
     }
 
     /// Σ gaps in ms and Σ tokens of the chunks that ended them: what the
@@ -376,17 +451,18 @@ impl<'a> Timed<'a> {
         let gaps = self.gaps_streamed()?;
         let total: f64 = gaps.iter().sum();
         let counted: Option<u32> = self.stamped().and_then(|stamped| {
-            let later = stamped.arrivals.get(1..)?;
-            later
-                .iter()
-                .all(|arrival| arrival.tokens > 0)
-                .then(|| later.iter().map(|arrival| u32::from(arrival.tokens)).sum())
+            let later = stamped.later_arrivals();
+            let known = later.iter().all(|(_, tokens)| *tokens > 0);
+            known.then(|| later.iter().map(|(_, tokens)| u32::from(*tokens)).sum())
         });
         let tokens = match counted {
             Some(tokens) => tokens,
             None => {
                 let first = self.record.answer.first_event_tokens.map_or(1, |first| first.get());
-                self.output_tokens()?.saturating_sub(first)
+                // Each further choice has a first token of its own.
+                let choices = self.stamped().map_or(1, |s| s.arrivals.len() - gaps.len()) as u32;
+                let firsts = first.saturating_add(choices.saturating_sub(1));
+                self.streamed_tokens()?.saturating_sub(firsts)
             }
         };
         if tokens == 0 { Err(Undefined::OneToken) } else { Ok((total, f64::from(tokens))) }
@@ -412,7 +488,7 @@ impl<'a> Timed<'a> {
             .iter()
             .any(|carries| carries.any(Carries::FINISH) && !carries.is_output());
         let beyond =
-            self.output_tokens()?.saturating_sub(chunks).saturating_sub(u32::from(silent_end));
+            self.streamed_tokens()?.saturating_sub(chunks).saturating_sub(u32::from(silent_end));
         Ok((chunks.saturating_sub(beyond), chunks))
     }
 }
@@ -439,19 +515,32 @@ fn is_success(record: &Record, rule: SuccessRule) -> bool {
                             | FailureKind::BadContentType
                     )
             );
-            let has_choice =
-                || record.events.carries.iter().any(|carries| carries.any(Carries::CHOICE));
-            readable && record.answer.http_status == Some(200) && (!needs_choice || has_choice())
+            let carried = |what| {
+                let mut streamed = record.events.carries.iter().filter(|c| !c.any(Carries::WHOLE));
+                streamed.any(|carries| carries.any(what))
+            };
+            // Data that is not JSON ends such a tool's request with an exception.
+            readable
+                && record.answer.http_status == Some(200)
+                && !carried(Carries::NOT_JSON)
+                && (!needs_choice || carried(Carries::CHOICE))
         }
     }
 }
 
+/// A whole answer in one body is no event to a reader of event streams.
+fn seen_by_peers(event: &Event) -> bool {
+    !event.carries.any(Carries::WHOLE)
+}
+
 fn marks(record: &Record, definition: &Definition) -> Result<Marks, Undefined> {
     if let Some(source) = &record.source {
+        // Python writes NaN and Infinity into JSON; neither is a time.
+        let ms = |s: f64| Some(s * 1e3).filter(|ms| ms.is_finite());
         return Ok(Marks::Reported {
-            ttft_ms: source.ttft_s.map(|s| s * 1e3),
-            gaps_ms: source.itl_s.iter().map(|s| s * 1e3).collect(),
-            latency_ms: source.latency_s.map(|s| s * 1e3),
+            ttft_ms: source.ttft_s.and_then(ms),
+            gaps_ms: source.itl_s.iter().copied().filter_map(ms).collect(),
+            latency_ms: source.latency_s.and_then(ms),
         });
     }
     let sent = record.stamps.sent_at.ok_or(Undefined::NotSent)?;
@@ -460,14 +549,14 @@ fn marks(record: &Record, definition: &Definition) -> Result<Marks, Undefined> {
     let since_start = |event: &Event| lead + Span::from_us(i64::from(event.at_us));
     let is_arrival = |event: &Event| match definition.arrival {
         ArrivalMark::Token => event.carries.is_arrival(),
-        ArrivalMark::Choice => event.carries.any(Carries::CHOICE),
+        ArrivalMark::Choice => seen_by_peers(event) && event.carries.any(Carries::CHOICE),
     };
     let ends = |event: &Event| match definition.end {
         EndMark::TokenOrFinish => {
             event.carries.is_arrival() || event.carries.any(Carries::FINISH.with(Carries::WHOLE))
         }
-        EndMark::Choice => event.carries.any(Carries::CHOICE),
-        EndMark::AnyEvent => !event.carries.any(Carries::DONE),
+        EndMark::Choice => seen_by_peers(event) && event.carries.any(Carries::CHOICE),
+        EndMark::AnyEvent => seen_by_peers(event) && !event.carries.any(Carries::DONE),
     };
     Ok(Marks::Stamped(Stamped {
         arrivals: record

@@ -174,15 +174,18 @@ fn judge_cancelled(timed: &Timed<'_>, term: &Term) -> Judgement {
 pub fn judge(timed: &Timed<'_>, slo: &Slo) -> Judgement {
     let terms: Vec<Judgement> = slo.terms.iter().map(|term| judge_term(timed, term)).collect();
     let any = |wanted| terms.contains(&wanted);
-    if any(Judgement::ClientFault) {
+    let outcome = timed.record.outcome;
+    // Said of the outcome and not of the terms, so that it holds without any.
+    let failed = !timed.success && outcome != Outcome::Cancelled;
+    if matches!(outcome, Outcome::NotSent(_)) {
         Judgement::ClientFault
-    } else if any(Judgement::Missed) {
+    } else if failed || any(Judgement::Missed) {
         Judgement::Missed
     } else if any(Judgement::Undecided) {
         Judgement::Undecided
     } else if any(Judgement::Vacuous) {
         Judgement::Vacuous
-    } else if timed.record.outcome == Outcome::Cancelled {
+    } else if outcome == Outcome::Cancelled {
         // It met what could be seen, but nobody knows how it would have ended.
         Judgement::Undecided
     } else {

@@ -91,7 +91,7 @@ impl Distribution {
         undefined: Vec<(Undefined, u64)>,
         extra: &[f64],
     ) -> Self {
-        samples.sort_by(|a, b| order(*a).partial_cmp(&order(*b)).expect("no sample is NaN"));
+        samples.sort_by(|a, b| a.most().total_cmp(&b.most()).then(a.least().total_cmp(&b.least())));
         let n = samples.len();
         let mut distribution = Self {
             n: n as u64,
@@ -113,8 +113,6 @@ impl Distribution {
     fn fill_moments(&mut self, samples: &[Sample]) {
         let n = samples.len() as f64;
         let exact: Vec<f64> = samples.iter().map_while(|sample| sample.exact()).collect();
-        self.min = self.place("min", samples[0]);
-        self.max = self.place("max", samples[samples.len() - 1]);
         if exact.len() == samples.len() {
             let mean = exact.iter().sum::<f64>() / n;
             let variance = exact.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
@@ -130,33 +128,27 @@ impl Distribution {
     }
 
     fn fill_percentiles(&mut self, samples: &[Sample], extra: &[f64]) {
-        let lower: Vec<f64> = samples.iter().map(|sample| sample.least()).collect();
+        // A figure is known where it comes out the same with every cut-off
+        // sample at its limit and with every one at infinity.
+        let mut lower: Vec<f64> = samples.iter().map(|sample| sample.least()).collect();
+        lower.sort_by(f64::total_cmp);
+        let upper: Vec<f64> = samples.iter().map(|sample| sample.most()).collect();
+        let bounds = |q| {
+            let least = quantile::linear(&lower, q).unwrap_or(f64::INFINITY);
+            (least, quantile::linear(&upper, q).unwrap_or(f64::INFINITY))
+        };
+        self.min = self.place("min", bounds(0.0));
+        self.max = self.place("max", bounds(1.0));
         for (position, (name, q)) in PERCENTILES.iter().enumerate() {
-            // The rank's upper neighbour decides: interpolating between a
-            // known and an unknown value gives an unknown one.
-            let rank = (q * (samples.len() - 1) as f64).ceil() as usize;
-            self.percentiles[position] = match samples[rank] {
-                Sample::Exact(_) => quantile::linear(&lower, *q),
-                Sample::AtLeast(_) => {
-                    let least = quantile::linear(&lower, *q).unwrap_or_default();
-                    self.at_least.push((name, least));
-                    None
-                }
-                Sample::Unbounded => {
-                    self.unbounded.push(name);
-                    None
-                }
-            };
+            self.percentiles[position] = self.place(name, bounds(*q));
             if quantile::has_few_samples(samples.len(), *q) {
                 self.few_samples.push((*name).to_owned());
             }
         }
         for (position, percent) in extra.iter().enumerate() {
-            let q = percent / 100.0;
-            let rank = (q * (samples.len() - 1) as f64).ceil() as usize;
-            if samples[rank].exact().is_some() {
-                self.extra[position].1 = quantile::linear(&lower, q);
-            }
+            let q = (percent / 100.0).clamp(0.0, 1.0);
+            let (least, most) = bounds(q);
+            self.extra[position].1 = (least == most && least.is_finite()).then_some(least);
             let name = percentile_name(*percent);
             if quantile::has_few_samples(samples.len(), q) && !self.few_samples.contains(&name) {
                 self.few_samples.push(name);
@@ -164,18 +156,18 @@ impl Distribution {
         }
     }
 
-    fn place(&mut self, name: &'static str, sample: Sample) -> Option<f64> {
-        match sample {
-            Sample::Exact(value) => Some(value),
-            Sample::AtLeast(value) => {
-                self.at_least.push((name, value));
-                None
-            }
-            Sample::Unbounded => {
-                self.unbounded.push(name);
-                None
-            }
+    /// Files a figure by its bounds: known, known to be at least so much, or
+    /// made infinite by a failure.
+    fn place(&mut self, name: &'static str, (least, most): (f64, f64)) -> Option<f64> {
+        if least.is_infinite() {
+            self.unbounded.push(name);
+            return None;
         }
+        if least < most {
+            self.at_least.push((name, least));
+            return None;
+        }
+        Some(least)
     }
 }
 
@@ -193,15 +185,12 @@ impl Sample {
             Self::Unbounded => f64::INFINITY,
         }
     }
-}
 
-/// Known values first, then cut-off ones by their limit, then failures: what
-/// is only known to be large must not sort below what is known.
-fn order(sample: Sample) -> (u8, f64) {
-    match sample {
-        Sample::Exact(value) => (0, value),
-        Sample::AtLeast(value) => (1, value),
-        Sample::Unbounded => (2, 0.0),
+    fn most(self) -> f64 {
+        match self {
+            Self::Exact(value) => value,
+            Self::AtLeast(_) | Self::Unbounded => f64::INFINITY,
+        }
     }
 }
 
@@ -247,8 +236,21 @@ mod tests {
         let mut samples = vec![Sample::Exact(10.0); 9];
         samples.push(Sample::Unbounded);
         let all = Distribution::of_samples(samples, vec![], &[]);
-        assert_eq!(all.unbounded, ["max", "mean", "p90", "p95", "p99", "p999"]);
+        assert_eq!(all.unbounded, ["mean", "max", "p90", "p95", "p99", "p999"]);
         assert_eq!((all.mean, all.figure("p50")), (None, Some(10.0)));
+    }
+
+    #[test]
+    fn a_limit_below_known_values_leaves_what_lies_above_it_open() {
+        // The cut-off sample may be 5, and then the median is 3.5, or larger
+        // than everything, and then it is 51.
+        let samples =
+            [Sample::Exact(1.0), Sample::Exact(2.0), Sample::Exact(100.0), Sample::AtLeast(5.0)];
+        let all = Distribution::of_samples(samples.to_vec(), vec![], &[0.0, 50.0, 200.0]);
+        assert_eq!((all.figure("p50"), all.min, all.max), (None, Some(1.0), None));
+        assert!(all.at_least.contains(&("p50", 3.5)));
+        assert!(all.at_least.contains(&("max", 100.0)));
+        assert_eq!(all.extra, [(0.0, Some(1.0)), (50.0, None), (200.0, None)]);
     }
 
     #[test]

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::caveat::Caveat;
-use crate::definition::{Definition, SERVICE, ThroughputWindow, WithoutSamples};
+use crate::definition::{ArrivalMark, Definition, SERVICE, ThroughputWindow, WithoutSamples};
 use crate::facts::{LoadKind, RunFacts};
 use crate::goodput::{Goodput, goodput, goodput_window};
 use crate::metric::{How, METRICS, Metric};
 use crate::outcome::{FailureKind, Outcome};
 use crate::peaks::{Peaks, peaks};
-use crate::record::{Record, TokensSource, Warnings};
+use crate::record::{Carries, Record, TokensSource, Warnings};
 use crate::request::{Timed, Value};
 use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
 use crate::undefined::Undefined;
@@ -88,7 +88,11 @@ impl OutcomeCounts {
 
     fn of(records: &[Record]) -> Self {
         let mut counts = Self::default();
-        for record in records {
+        // In the order of the schedule, so that the sample message of a kind
+        // does not depend on which worker wrote first.
+        let mut ordered: Vec<&Record> = records.iter().collect();
+        ordered.sort_by_key(|record| record.index);
+        for record in ordered {
             match record.outcome {
                 Outcome::Ok => counts.ok += 1,
                 Outcome::Empty => counts.empty += 1,
@@ -194,7 +198,13 @@ pub struct TokenTotals {
 /// Computes all figures of a run.
 pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) -> Summary {
     let look = |definition: &Definition| -> Vec<Timed<'_>> {
-        records.iter().map(|record| Timed::new(record, definition, facts.settings)).collect()
+        let mut timed: Vec<Timed<'_>> = records
+            .iter()
+            .map(|record| Timed::new(record, definition, facts.settings))
+            .collect();
+        // Sums of floats depend on their order, so it is always the schedule's.
+        timed.sort_by_key(|request| request.record.index);
+        timed
     };
     let timed = look(definition);
     let service = look(&SERVICE);
@@ -277,7 +287,7 @@ fn distributions(
     METRICS
         .iter()
         .filter_map(|metric| {
-            let distribution = distribution(metric, timed, facts)?;
+            let distribution = distribution(metric, timed, facts, definition)?;
             Some((metric.key, without_samples(distribution, definition)))
         })
         .collect()
@@ -294,13 +304,20 @@ fn without_samples(mut distribution: Distribution, definition: &Definition) -> D
     distribution
 }
 
-fn distribution(metric: &Metric, timed: &[Timed<'_>], facts: &RunFacts) -> Option<Distribution> {
+fn distribution(
+    metric: &Metric,
+    timed: &[Timed<'_>],
+    facts: &RunFacts,
+    definition: &Definition,
+) -> Option<Distribution> {
     match metric.how {
         How::Request(value) => {
             let (samples, undefined) = split(timed.iter().map(value));
             Some(Distribution::of(samples, undefined, &facts.percentiles))
         }
         How::Gaps => Some(gaps(timed, facts)),
+        // What such a tool calls ITL is the gap between events, pooled.
+        How::TokenGaps if definition.arrival == ArrivalMark::Choice => Some(gaps(timed, facts)),
         How::TokenGaps => Some(token_gaps(timed, facts)),
         How::Run | How::Absent(_) => None,
     }
@@ -335,7 +352,7 @@ fn gaps(timed: &[Timed<'_>], facts: &RunFacts) -> Distribution {
 /// spreading a gap over its tokens would hide stalls.
 fn token_gaps(timed: &[Timed<'_>], facts: &RunFacts) -> Distribution {
     let chunk_gaps = gaps(timed, facts);
-    if timed.iter().any(|request| request.record.source.is_some()) {
+    if chunk_gaps.n == 0 || timed.iter().any(|request| request.record.source.is_some()) {
         return chunk_gaps;
     }
     let (single, chunks) = timed
@@ -366,13 +383,16 @@ fn itl_mean(timed: &[Timed<'_>]) -> Option<f64> {
 
 fn weighted(timed: &[Timed<'_>]) -> Weighted {
     let tpot = timed.iter().filter_map(|request| {
-        let later = request.output_tokens().ok()?.checked_sub(1)?;
-        Some((request.tpot_streamed().ok()?, f64::from(later)))
+        Some((request.tpot_streamed().ok()?, f64::from(request.later_tokens().ok()?)))
     });
     let (time, tokens) = timed
         .iter()
         .filter_map(|request| {
-            let gaps = request.gaps_streamed().ok()?;
+            // One arrival has no gap, but its tokens are in the seed's sum.
+            let gaps = match request.gaps_streamed() {
+                Err(Undefined::OneArrival) => Vec::new(),
+                gaps => gaps.ok()?,
+            };
             Some((gaps.iter().sum::<f64>(), f64::from(request.output_tokens().ok()?)))
         })
         .fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
@@ -522,9 +542,11 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
         };
     };
     let length_s = inside.length().s();
-    let (mut tokens, mut ended) = (0.0, 0u64);
+    let (mut tokens, mut ended) = (None, 0u64);
     for request in timed.iter().filter(|request| request.success) {
-        tokens += tokens_inside(request, *inside);
+        if let Some(some) = tokens_inside(request, *inside) {
+            *tokens.get_or_insert(0.0) += some;
+        }
         let end = request.record.events.at_us.last().and_then(|us| request.record.event_at(*us));
         ended += u64::from(end.is_some_and(|end| inside.contains(end)));
     }
@@ -534,7 +556,7 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
         .cloned()
         .collect();
     Steady {
-        output_tok_s: Some(tokens / length_s),
+        output_tok_s: tokens.map(|tokens| tokens / length_s),
         req_s: Some(ended as f64 / length_s),
         mean_in_flight: Some(window::mean_in_flight(records, *inside)),
         metrics: distributions(&intended, facts, &crate::definition::GOODPUT),
@@ -543,18 +565,25 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
 }
 
 /// Output tokens of one request that arrived inside a window: as counted per
-/// event where the server says so, else spread evenly over its arrivals.
-fn tokens_inside(request: &Timed<'_>, inside: Window) -> f64 {
+/// event where the server says so, else spread evenly over its arrivals. A
+/// whole answer arrives with its body. `None` where nobody counted them.
+fn tokens_inside(request: &Timed<'_>, inside: Window) -> Option<f64> {
     let record = request.record;
-    let arrivals: Vec<_> = record.events.iter().filter(|e| e.carries.is_arrival()).collect();
-    let known = arrivals.iter().all(|event| event.tokens > 0);
-    let total = request.output_tokens().map_or(0.0, f64::from);
-    let each = total / arrivals.len().max(1) as f64;
-    arrivals
+    let arrivals: Vec<_> = record
+        .events
         .iter()
-        .filter(|event| record.event_at(event.at_us).is_some_and(|at| inside.contains(at)))
-        .map(|event| if known { f64::from(event.tokens) } else { each })
-        .sum()
+        .filter(|event| event.carries.is_arrival() || event.carries.any(Carries::WHOLE))
+        .collect();
+    let known = !arrivals.is_empty() && arrivals.iter().all(|event| event.tokens > 0);
+    let each = match request.output_tokens() {
+        Ok(total) => f64::from(total) / arrivals.len().max(1) as f64,
+        Err(_) if known => 0.0,
+        Err(_) => return None,
+    };
+    let inside = arrivals
+        .iter()
+        .filter(|event| record.event_at(event.at_us).is_some_and(|at| inside.contains(at)));
+    Some(inside.map(|event| if known { f64::from(event.tokens) } else { each }).sum())
 }
 
 fn answer_warnings(records: &[Record]) -> Vec<(&'static str, u64)> {

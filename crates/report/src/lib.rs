@@ -1,1 +1,5 @@
-//! stub
+//! Everything a human reads.
+
+pub mod explain;
+pub mod lang;
+pub mod metrics_page;

@@ -285,6 +285,7 @@ static COLUMNS: &[&dyn Column] = &[
 /// When a single record holds more than 2 GiB of text, which the limits of the
 /// reader of answers make impossible.
 pub fn encode(records: &[Record]) -> Vec<u8> {
+    debug_assert!(records.iter().all(|record| even(&record.events)), "uneven events");
     let schema = schema();
     let options =
         ArrowWriterOptions::new().with_properties(properties()).with_skip_arrow_metadata(true);

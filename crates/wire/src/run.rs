@@ -1,1 +1,284 @@
-//! Being written.
+//! `run.json`: what a run was, so that every figure of its report can be
+//! recomputed from its directory. Versioned, and readable forever.
+
+use measure::Span;
+use measure::definition::Endpoint;
+use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
+use measure::request::Settings;
+use measure::slo::Slo;
+use serde::{Deserialize, Serialize};
+
+/// Version of the form. Raise it when a reader of the old form would be
+/// misled, and keep reading the old one.
+pub const VERSION: u32 = 1;
+
+/// A run's manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// The command line, secrets taken out.
+    pub argv: Vec<String>,
+    /// Each setting with its value and where it came from.
+    pub settings: Vec<Setting>,
+    /// What is known besides the records.
+    pub facts: RunFacts,
+    /// The machine that made the load: name and value.
+    pub host: Vec<(String, String)>,
+    /// The one wall-clock reading of the run, at the clock anchor: RFC 3339.
+    pub started_at: String,
+    /// CLOCK_MONOTONIC at the clock anchor, in ns, to join server logs.
+    pub anchor_monotonic_ns: u64,
+    /// Version of goodput that wrote it.
+    pub written_by: String,
+    /// Row files and their digests.
+    pub files: Vec<(String, String)>,
+}
+
+/// One resolved setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The flag's name.
+    pub name: String,
+    /// Its value as text.
+    pub value: String,
+    /// command line, environment, config file or default.
+    pub origin: String,
+}
+
+/// Why a manifest cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// Not JSON of this form.
+    #[error("run.json is not a goodput manifest: {0}")]
+    Form(#[from] serde_json::Error),
+    /// Written by a later version.
+    #[error(
+        "run.json has format version {found}; this goodput reads up to {VERSION}: take a newer one"
+    )]
+    Newer {
+        /// The version found.
+        found: u32,
+    },
+    /// A value that no version writes.
+    #[error("run.json: {field} is {value:?}, which no version of goodput writes")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// What stands there.
+        value: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Form {
+    format_version: u32,
+    written_by: String,
+    argv: Vec<String>,
+    settings: Vec<Setting>,
+    started_at: String,
+    anchor_monotonic_ns: u64,
+    host: Vec<(String, String)>,
+    files: Vec<(String, String)>,
+    facts: FactsForm,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FactsForm {
+    run_id: String,
+    target: String,
+    engine: Option<String>,
+    model: Option<String>,
+    simulated: bool,
+    api: String,
+    endpoint: String,
+    load: LoadForm,
+    workload: WorkloadForm,
+    slo: Option<String>,
+    stall_ms: f64,
+    reading_tok_s: f64,
+    percentiles: Vec<f64>,
+    instrument: InstrumentForm,
+    request_timeout_ms: Option<f64>,
+    source_duration_s: Option<f64>,
+    as_reported: Vec<(String, f64)>,
+    interrupted: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LoadForm {
+    kind: String,
+    request_rate: Option<f64>,
+    burstiness: Option<f64>,
+    users: Option<u32>,
+    arrivals: String,
+    planned_duration_us: Option<i64>,
+    seed: u64,
+    schedule_hash: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WorkloadForm {
+    source: String,
+    input_lengths: String,
+    output_lengths: String,
+    cache_regime: String,
+    oversampled: Option<f64>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct InstrumentForm {
+    stamp_source: String,
+    client_lag_us: Option<[f64; 3]>,
+    busiest_thread: Option<f64>,
+    throttled_us: Option<i64>,
+    planned_requests: Option<u64>,
+}
+
+/// The manifest as JSON text.
+pub fn encode(manifest: &Manifest) -> Vec<u8> {
+    let form = Form {
+        format_version: VERSION,
+        written_by: manifest.written_by.clone(),
+        argv: manifest.argv.clone(),
+        settings: manifest.settings.clone(),
+        started_at: manifest.started_at.clone(),
+        anchor_monotonic_ns: manifest.anchor_monotonic_ns,
+        host: manifest.host.clone(),
+        files: manifest.files.clone(),
+        facts: facts_form(&manifest.facts),
+    };
+    serde_json::to_vec_pretty(&form).expect("a form of plain values is always JSON")
+}
+
+/// Reads a manifest of this or an earlier version.
+pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+    #[derive(Deserialize)]
+    struct Version {
+        format_version: u32,
+    }
+    let Version { format_version: found } = serde_json::from_slice(bytes)?;
+    if found > VERSION {
+        return Err(ManifestError::Newer { found });
+    }
+    let form: Form = serde_json::from_slice(bytes)?;
+    Ok(Manifest {
+        argv: form.argv,
+        settings: form.settings,
+        facts: facts(form.facts)?,
+        host: form.host,
+        started_at: form.started_at,
+        anchor_monotonic_ns: form.anchor_monotonic_ns,
+        written_by: form.written_by,
+        files: form.files,
+    })
+}
+
+fn facts_form(facts: &RunFacts) -> FactsForm {
+    let slo = facts.slo.as_ref().map(|slo| {
+        let terms = slo.terms.iter();
+        terms.map(|t| format!("{}:{}", t.quantity.name(), t.limit_ms)).collect::<Vec<_>>().join(" ")
+    });
+    FactsForm {
+        run_id: facts.run_id.clone(),
+        target: facts.target.clone(),
+        engine: facts.engine.clone(),
+        model: facts.model.clone(),
+        simulated: facts.simulated,
+        api: facts.api.clone(),
+        endpoint: endpoint_name(facts.endpoint).to_owned(),
+        load: LoadForm {
+            kind: facts.load.kind.name().to_owned(),
+            request_rate: facts.load.request_rate,
+            burstiness: facts.load.burstiness,
+            users: facts.load.users,
+            arrivals: facts.load.arrivals.clone(),
+            planned_duration_us: facts.load.planned_duration.map(Span::us),
+            seed: facts.load.seed,
+            schedule_hash: facts.load.schedule_hash.clone(),
+        },
+        workload: WorkloadForm {
+            source: facts.workload.source.clone(),
+            input_lengths: facts.workload.input_lengths.clone(),
+            output_lengths: facts.workload.output_lengths.clone(),
+            cache_regime: facts.workload.cache_regime.clone(),
+            oversampled: facts.workload.oversampled,
+            notes: facts.workload.notes.clone(),
+        },
+        slo,
+        stall_ms: facts.settings.stall_ms,
+        reading_tok_s: facts.settings.reading_tok_s,
+        percentiles: facts.percentiles.clone(),
+        instrument: InstrumentForm {
+            stamp_source: facts.instrument.stamp_source.clone(),
+            client_lag_us: facts.instrument.client_lag_us,
+            busiest_thread: facts.instrument.busiest_thread,
+            throttled_us: facts.instrument.throttled.map(Span::us),
+            planned_requests: facts.instrument.planned_requests,
+        },
+        request_timeout_ms: facts.request_timeout.map(Span::ms),
+        source_duration_s: facts.source_duration_s,
+        as_reported: facts.as_reported.clone(),
+        interrupted: facts.interrupted,
+    }
+}
+
+fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
+    let kind = LoadKind::ALL.iter().copied().find(|kind| kind.name() == form.load.kind);
+    let kind = kind.ok_or(ManifestError::Value { field: "load.kind", value: form.load.kind })?;
+    let slo = form.slo.map(|text| {
+        Slo::parse_goodput([text.as_str()])
+            .map_err(|_| ManifestError::Value { field: "slo", value: text.clone() })
+    });
+    Ok(RunFacts {
+        run_id: form.run_id,
+        target: form.target,
+        engine: form.engine,
+        model: form.model,
+        simulated: form.simulated,
+        api: form.api,
+        endpoint: match form.endpoint.as_str() {
+            "chat" => Endpoint::Chat,
+            "completions" => Endpoint::Completions,
+            _ => return Err(ManifestError::Value { field: "endpoint", value: form.endpoint }),
+        },
+        load: LoadFacts {
+            kind,
+            request_rate: form.load.request_rate,
+            burstiness: form.load.burstiness,
+            users: form.load.users,
+            arrivals: form.load.arrivals,
+            planned_duration: form.load.planned_duration_us.map(Span::from_us),
+            seed: form.load.seed,
+            schedule_hash: form.load.schedule_hash,
+        },
+        workload: WorkloadFacts {
+            source: form.workload.source,
+            input_lengths: form.workload.input_lengths,
+            output_lengths: form.workload.output_lengths,
+            cache_regime: form.workload.cache_regime,
+            oversampled: form.workload.oversampled,
+            notes: form.workload.notes,
+        },
+        slo: slo.transpose()?,
+        settings: Settings { stall_ms: form.stall_ms, reading_tok_s: form.reading_tok_s },
+        percentiles: form.percentiles,
+        instrument: InstrumentFacts {
+            stamp_source: form.instrument.stamp_source,
+            client_lag_us: form.instrument.client_lag_us,
+            busiest_thread: form.instrument.busiest_thread,
+            throttled: form.instrument.throttled_us.map(Span::from_us),
+            planned_requests: form.instrument.planned_requests,
+        },
+        request_timeout: form.request_timeout_ms.map(|ms| Span::from_s(ms / 1e3)),
+        source_duration_s: form.source_duration_s,
+        as_reported: form.as_reported,
+        interrupted: form.interrupted,
+    })
+}
+
+fn endpoint_name(endpoint: Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Chat => "chat",
+        Endpoint::Completions => "completions",
+    }
+}

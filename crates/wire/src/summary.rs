@@ -1,1 +1,293 @@
-//! Being written.
+//! `summary.json`: all figures of a run as one JSON object. Every key is
+//! always there; what was not measured is `null` and named under `absent`.
+
+use measure::goodput::Goodput;
+use measure::metric::{How, METRICS};
+use measure::statistics::{Distribution, PERCENTILES, percentile_name};
+use measure::summary::{Steady, Summary, Throughput};
+use measure::validity::Validity;
+use serde_json::{Map, Value, json};
+
+/// Version of the object's form.
+pub const SCHEMA: &str = "goodput.summary/1";
+
+/// The keys that every summary has, in order.
+pub const KEYS: &[&str] = &[
+    "schema",
+    "run_id",
+    "target",
+    "engine",
+    "simulated",
+    "workload",
+    "load",
+    "outcomes",
+    "metrics",
+    "service_metrics",
+    "all_requests_metrics",
+    "throughput",
+    "steady",
+    "goodput",
+    "tokens",
+    "stages_ms",
+    "efficiency",
+    "validity",
+    "definitions",
+    "findings",
+    "caveats",
+    "absent",
+];
+
+/// The summary as JSON.
+pub fn to_json(summary: &Summary) -> Value {
+    let facts = &summary.facts;
+    json!({
+        "schema": SCHEMA,
+        "run_id": facts.run_id,
+        "target": facts.target,
+        "engine": facts.engine,
+        "model": facts.model,
+        "simulated": facts.simulated,
+        "workload": workload(summary),
+        "load": load(summary),
+        "outcomes": outcomes(summary),
+        "metrics": metrics(summary),
+        "service_metrics": distributions(&summary.service_metrics),
+        "all_requests_metrics": distributions(&summary.all_requests_metrics),
+        "throughput": throughput(&summary.throughput),
+        "steady": steady(&summary.steady),
+        "goodput": summary.goodput.as_ref().map(goodput),
+        "tokens": tokens(summary),
+        "stages_ms": [],
+        "efficiency": efficiency(),
+        "validity": validity(&summary.validity),
+        "definitions": definitions(summary),
+        "findings": [],
+        "caveats": summary.caveats.iter()
+            .map(|caveat| json!({"id": caveat.id, "text": caveat.text}))
+            .collect::<Vec<_>>(),
+        "answer_warnings": counted(summary.answer_warnings.iter().copied()),
+        "as_reported": map(facts.as_reported.iter().map(|(key, value)| (key.as_str(), json!(value)))),
+        "peaks": summary.peaks.map(|peaks| json!({
+            "max_output_tokens_per_s": peaks.max_output_tokens_per_s,
+            "max_concurrent_requests": peaks.max_concurrent_requests,
+        })),
+        "absent": map(summary.absent.iter().map(|(key, reason)| (key.as_str(), json!(reason)))),
+    })
+}
+
+/// An object from pairs, in their order.
+fn map<'a>(pairs: impl Iterator<Item = (&'a str, Value)>) -> Value {
+    Value::Object(pairs.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+fn counted(pairs: impl Iterator<Item = (&'static str, u64)>) -> Value {
+    map(pairs.map(|(name, count)| (name, json!(count))))
+}
+
+fn workload(summary: &Summary) -> Value {
+    let workload = &summary.facts.workload;
+    json!({
+        "source": workload.source,
+        "input_lengths": workload.input_lengths,
+        "output_lengths": workload.output_lengths,
+        "cache_regime": workload.cache_regime,
+        "oversampled": workload.oversampled,
+        "notes": workload.notes,
+    })
+}
+
+fn load(summary: &Summary) -> Value {
+    let (load, figures) = (&summary.facts.load, &summary.load);
+    json!({
+        "kind": load.kind.name(),
+        "arrivals": load.arrivals,
+        "request_rate": load.request_rate,
+        "burstiness": load.burstiness,
+        "users": load.users,
+        "seed": load.seed,
+        "schedule_hash": load.schedule_hash,
+        "offered_rps": figures.offered_rps,
+        "released_rps": figures.released_rps,
+        "completed_rps": figures.completed_rps,
+        "max_in_flight": figures.max_in_flight,
+        "duration_s": figures.duration_s,
+        "arrival_window_s": figures.arrival_window_s,
+    })
+}
+
+fn outcomes(summary: &Summary) -> Value {
+    let counts = &summary.outcomes;
+    json!({
+        "ok": counts.ok,
+        "empty": counts.empty,
+        "failed": counts.failed,
+        "not_sent": counts.not_sent,
+        "cancelled": counts.cancelled,
+        "by_kind": counted(counts.by_kind.iter().map(|(kind, count)| (*kind, *count))),
+        "by_status": Value::Object(counts.by_status.iter()
+            .map(|(status, count)| (status.to_string(), json!(count)))
+            .collect()),
+        "messages": map(counts.messages.iter().map(|(kind, text)| (*kind, json!(text)))),
+    })
+}
+
+fn metrics(summary: &Summary) -> Value {
+    let mut metrics = distributions(&summary.metrics);
+    let weighted = &summary.weighted;
+    let extra = [
+        ("tpot_ms", "token_weighted_mean", weighted.tpot_token_weighted_ms),
+        ("itl_ms", "token_weighted_mean", weighted.itl_mean_ms),
+        ("itl_ms", "token_weighted_mean_over_osl", weighted.itl_mean_over_osl_ms),
+    ];
+    for (key, name, value) in extra {
+        if let Some(metric) = metrics.get_mut(key) {
+            metric[name] = json!(value);
+        }
+    }
+    metrics["interactivity_tok_s"] =
+        map(summary.interactivity_tok_s.iter().map(|(name, value)| (*name, json!(value))));
+    metrics
+}
+
+fn distributions(distributions: &[(&'static str, Distribution)]) -> Value {
+    map(distributions.iter().map(|(key, figures)| (*key, distribution(figures))))
+}
+
+fn distribution(figures: &Distribution) -> Value {
+    let mut object = Map::new();
+    object.insert("n".to_owned(), json!(figures.n));
+    object.insert("n_undefined".to_owned(), json!(figures.n_undefined()));
+    object.insert("mean".to_owned(), json!(figures.mean));
+    object.insert("std".to_owned(), json!(figures.std));
+    object.insert("min".to_owned(), json!(figures.min));
+    for (position, (name, _)) in PERCENTILES.iter().enumerate() {
+        object.insert((*name).to_owned(), json!(figures.percentiles.get(position)));
+    }
+    for (percent, value) in &figures.extra {
+        object.entry(percentile_name(*percent)).or_insert_with(|| json!(value));
+    }
+    object.insert("max".to_owned(), json!(figures.max));
+    object.insert("few_samples".to_owned(), json!(figures.few_samples));
+    object.insert("unbounded".to_owned(), json!(figures.unbounded));
+    if !figures.at_least.is_empty() {
+        let bounds = figures.at_least.iter().map(|(name, value)| (*name, json!(value)));
+        object.insert("at_least_ms".to_owned(), map(bounds));
+        object.insert("censored".to_owned(), json!(figures.censored));
+    }
+    let reasons = figures.undefined.iter().map(|(reason, count)| (reason.name(), *count));
+    object.insert("undefined".to_owned(), counted(reasons));
+    Value::Object(object)
+}
+
+fn throughput(rates: &Throughput) -> Value {
+    json!({
+        "output_tok_s": rates.output_tok_s,
+        "input_computed_tok_s": rates.input_computed_tok_s,
+        "input_cached_tok_s": rates.input_cached_tok_s,
+        "input_tok_s": rates.input_tok_s,
+        "total_tok_s": rates.total_tok_s,
+        "req_s": rates.req_s,
+        "wasted_tok_s": rates.wasted_tok_s,
+    })
+}
+
+fn steady(steady: &Steady) -> Value {
+    let window = steady.window.as_ref().ok();
+    json!({
+        "window_s": window.map(|window| window.length().s()),
+        "from_ms": window.map(|window| window.from.ms()),
+        "until_ms": window.map(|window| window.until.ms()),
+        "output_tok_s": steady.output_tok_s,
+        "req_s": steady.req_s,
+        "mean_in_flight": steady.mean_in_flight,
+        "metrics": distributions(&steady.metrics),
+    })
+}
+
+fn goodput(goodput: &Goodput) -> Value {
+    let per_slo = goodput.per_slo.iter().map(|result| {
+        let figures = json!({
+            "limit_ms": result.term.limit_ms,
+            "limit": result.term.limit_ms,
+            "met": result.met,
+            "of": result.of,
+        });
+        (result.term.quantity.name(), figures)
+    });
+    let mut per_label = Map::new();
+    for result in &goodput.per_label {
+        let label = per_label.entry(result.name.clone()).or_insert_with(|| json!({}));
+        label[&result.value] = json!({"good": result.good, "of": result.of});
+    }
+    json!({
+        "slo": goodput.slo.to_string(),
+        "req_s": goodput.req_s,
+        "tok_s": goodput.tok_s,
+        "good": goodput.good,
+        "of": goodput.of,
+        "attainment": goodput.attainment,
+        "attainment_bounds": goodput.bounds.map(|(low, high)| [low, high]),
+        "vacuous": goodput.vacuous,
+        "undecided": goodput.undecided,
+        "client_faults": goodput.client_faults,
+        "per_slo": map(per_slo),
+        "per_label": per_label,
+    })
+}
+
+fn tokens(summary: &Summary) -> Value {
+    let tokens = &summary.tokens;
+    let source = match tokens.sources.as_slice() {
+        [] => Value::Null,
+        [(source, _)] => json!(source.name()),
+        _ => json!("mixed"),
+    };
+    json!({
+        "input": tokens.input,
+        "output": tokens.output,
+        "source": source,
+        "sources": counted(tokens.sources.iter().map(|(source, count)| (source.name(), *count))),
+        "cached": tokens.cached,
+        "wasted": tokens.wasted,
+    })
+}
+
+/// Figures that need the server's, the device's or the user's data; each is
+/// null until its source is there.
+fn efficiency() -> Value {
+    map(METRICS
+        .iter()
+        .filter(|metric| matches!(metric.how, How::Absent(_)))
+        .filter(|metric| metric.branch == measure::metric::Branch::Efficiency)
+        .map(|metric| (metric.key, Value::Null)))
+}
+
+fn validity(validity: &Validity) -> Value {
+    let three = |figures: Option<[f64; 3]>| {
+        figures.map(|[p50, p99, max]| json!({"p50": p50, "p99": p99, "max": max}))
+    };
+    json!({
+        "verdict": validity.verdict.name(),
+        "reasons": validity.reasons.iter()
+            .map(|reason| json!({
+                "id": reason.id,
+                "verdict": reason.verdict.name(),
+                "text": reason.text,
+            }))
+            .collect::<Vec<_>>(),
+        "lateness_us": three(validity.lateness_us),
+        "client_lag_us": three(validity.client_lag_us),
+        "burst_length_ms": validity.burst_length.map(|span| span.ms()),
+        "instrument_floor": null,
+    })
+}
+
+fn definitions(summary: &Summary) -> Value {
+    let card = summary.definition.card();
+    let mut object = map(card.lines().into_iter().map(|(key, words)| (key, json!(words))));
+    object["name"] = json!(card.name);
+    object["ttft"] = json!({"start": card.ttft_start, "end": card.ttft_end});
+    object["e2el"] = json!({"start": card.ttft_start, "end": card.e2el_end});
+    object["metrics"] = map(METRICS.iter().map(|metric| (metric.key, json!(metric.definition))));
+    object
+}

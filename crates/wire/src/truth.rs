@@ -131,20 +131,17 @@ mod tests {
 
     #[test]
     fn line_has_exactly_the_documented_keys() {
-        let truth = Truth {
-            id: "r-0".into(),
-            arrival_ns: 1_000,
-            token_ns: vec![5, 7],
-            ..Truth::default()
-        };
+        let truth =
+            Truth { id: "r-0".into(), arrival_ns: 1_000, token_ns: vec![5, 7], ..Truth::default() };
         let expected: &[u8] = b"{\"id\":\"r-0\",\"arrival_ns\":1000,\"token_ns\":[5,7]}\n";
         assert_eq!(encode_line(&truth), expected);
     }
 
     #[test]
     fn reads_lines_of_other_writers() {
-        let file = decode(b"\n{\"token_ns\": [], \"id\":\"\", \"arrival_ns\": 1, \"more\": {}}\r\n")
-            .unwrap();
+        let file =
+            decode(b"\n{\"token_ns\": [], \"id\":\"\", \"arrival_ns\": 1, \"more\": {}}\r\n")
+                .unwrap();
         assert_eq!(file.truths, [Truth { arrival_ns: 1, ..Truth::default() }]);
         assert_eq!(file.cut_line, None);
     }
@@ -158,7 +155,8 @@ mod tests {
     #[test]
     fn every_cut_of_the_last_line_is_reported() {
         let first = encode_line(&Truth { id: "é".into(), ..Truth::default() });
-        let second = encode_line(&Truth { id: "漢".into(), token_ns: vec![12], ..Truth::default() });
+        let second =
+            encode_line(&Truth { id: "漢".into(), token_ns: vec![12], ..Truth::default() });
         for cut in 1..second.len() - 1 {
             let bytes = [&first[..], &second[..cut]].concat();
             let file = decode(&bytes).unwrap();

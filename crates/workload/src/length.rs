@@ -195,14 +195,8 @@ mod tests {
 
     #[test]
     fn a_short_length_never_reaches_zero() {
-        assert_eq!(
-            Lengths::uniform(1, 0.9).unwrap().range(),
-            (Tokens::new(1), Tokens::new(2))
-        );
-        assert_eq!(
-            Lengths::uniform(10, 0.1).unwrap().range(),
-            (Tokens::new(9), Tokens::new(11))
-        );
+        assert_eq!(Lengths::uniform(1, 0.9).unwrap().range(), (Tokens::new(1), Tokens::new(2)));
+        assert_eq!(Lengths::uniform(10, 0.1).unwrap().range(), (Tokens::new(9), Tokens::new(11)));
     }
 
     proptest! {

@@ -83,7 +83,9 @@ pub enum LoadError {
     #[error("--duration must be greater than 0; got {0}")]
     Duration(Span),
     /// The duration is over the horizon.
-    #[error("the plan reaches beyond {MAX_DAYS} days; raise --request-rate or lower -n or --duration")]
+    #[error(
+        "the plan reaches beyond {MAX_DAYS} days; raise --request-rate or lower -n or --duration"
+    )]
     Horizon,
     /// All at once, without a number.
     #[error(

@@ -1,7 +1,5 @@
 //! The schedule: every request of a run, decided before the first byte is sent.
 
-use std::fmt;
-
 use measure::{At, Planned, Span, Tokens};
 
 use crate::arrival::Arrivals;
@@ -12,6 +10,12 @@ use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
 use crate::stream::Stream;
+
+mod graph;
+mod note;
+
+pub use graph::GraphError;
+pub use note::Note;
 
 /// The most requests with an instant of their own that one schedule may hold:
 /// more than two days at 100 requests a second, in 160 MB.
@@ -144,9 +148,7 @@ pub enum SpecError {
     #[error("{0} prompts are more than a schedule can number")]
     TooManyPrompts(usize),
     /// More arrivals than [`MAX_TIMED`].
-    #[error(
-        "the plan has more than {MAX_TIMED} arrivals; lower --request-rate, --duration or -n"
-    )]
+    #[error("the plan has more than {MAX_TIMED} arrivals; lower --request-rate, --duration or -n")]
     TooManyArrivals,
     /// The duration ends before the first arrival.
     #[error(
@@ -156,154 +158,6 @@ pub enum SpecError {
     /// A rule about a list of requests was broken.
     #[error(transparent)]
     Graph(#[from] GraphError),
-}
-
-/// Which rule a list of requests breaks.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GraphError {
-    /// There is none.
-    #[error("the list of requests is empty")]
-    Empty,
-    /// Positions are indices.
-    #[error("the request at position {position} has index {index}")]
-    Index {
-        /// Where it stands.
-        position: u32,
-        /// What it says.
-        index: u32,
-    },
-    /// Parents come first; so there is no cycle.
-    #[error("request {index} waits for {parent}, which does not come before it")]
-    ParentNotBefore {
-        /// The child.
-        index: u32,
-        /// The parent.
-        parent: u32,
-    },
-    /// A parent named twice.
-    #[error("request {index} waits for {parent} twice")]
-    ParentTwice {
-        /// The child.
-        index: u32,
-        /// The parent.
-        parent: u32,
-    },
-    /// Parent and child may not be on different workers.
-    #[error("request {index} waits for {parent}, which is in another session")]
-    ParentElsewhere {
-        /// The child.
-        index: u32,
-        /// The parent.
-        parent: u32,
-    },
-    /// It waits for nobody.
-    #[error("request {index} waits for parents but names none")]
-    NoParents {
-        /// The request.
-        index: u32,
-    },
-    /// Over [`MAX_DEPTH`].
-    #[error("request {index} has more than {MAX_DEPTH} requests before it in one chain")]
-    TooDeep {
-        /// The request.
-        index: u32,
-    },
-    /// A time before the start, negative, or beyond the horizon.
-    #[error("request {index} has an instant or a think time that is negative or beyond the horizon")]
-    Time {
-        /// The request.
-        index: u32,
-    },
-    /// Slots exist in a closed loop only, and instants outside of it only.
-    #[error("request {index} does not start in the way of a load of kind {kind}")]
-    Start {
-        /// The request.
-        index: u32,
-        /// The load's kind.
-        kind: &'static str,
-    },
-    /// A prompt that the source does not have.
-    #[error("request {index} names a prompt that its source does not have")]
-    Prompt {
-        /// The request.
-        index: u32,
-    },
-}
-
-/// Something that a schedule's reader must know: the workload is weaker than
-/// its flags suggest. Reported, never silent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Note {
-    /// Prompts repeat: repeats hit the prefix cache.
-    Oversampled {
-        /// Planned requests.
-        requests: u32,
-        /// Different prompts.
-        prompts: u32,
-    },
-    /// The run has no last request, and its prompts come from a list.
-    MayRepeat {
-        /// Different prompts.
-        prompts: u32,
-    },
-    /// Some users never get a request.
-    IdleUsers {
-        /// Users, or the cap.
-        users: u32,
-        /// Planned requests.
-        requests: u32,
-    },
-    /// Prompt lengths are counted by rule, not by a tokenizer.
-    EstimatedLengths,
-    /// The regime wants nonces, and the prompts are the user's own.
-    NonceLeftOut {
-        /// The regime asked for.
-        regime: CacheRegime,
-    },
-}
-
-impl Note {
-    /// The name in JSON.
-    pub const fn id(&self) -> &'static str {
-        match self {
-            Self::Oversampled { .. } => "oversampled",
-            Self::MayRepeat { .. } => "may_repeat",
-            Self::IdleUsers { .. } => "idle_users",
-            Self::EstimatedLengths => "estimated_lengths",
-            Self::NonceLeftOut { .. } => "nonce_left_out",
-        }
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Oversampled { requests, prompts } => write!(
-                f,
-                "{requests} requests share {prompts} different prompts, {:.1} uses each: repeats may \
-                 hit the prefix cache",
-                f64::from(*requests) / f64::from(*prompts)
-            ),
-            Self::MayRepeat { prompts } => write!(
-                f,
-                "after {prompts} requests the list of prompts starts again: repeats may hit the \
-                 prefix cache"
-            ),
-            Self::IdleUsers { users, requests } => {
-                write!(f, "{users} users share {requests} requests: some never send one")
-            }
-            Self::EstimatedLengths => f.write_str(
-                "prompt lengths are counted by words and marks, not by the model's tokenizer: the \
-                 server's own count may differ",
-            ),
-            Self::NonceLeftOut { regime } => write!(
-                f,
-                "the prompts are not ours, so they carry no nonce and the cache regime is as-is, \
-                 not {}",
-                regime.name()
-            ),
-        }
-    }
 }
 
 impl Schedule {
@@ -324,7 +178,7 @@ impl Schedule {
     /// The `stop` of the specification is not applied to them.
     pub fn of_requests(spec: Spec, requests: Vec<Request>) -> Result<(Self, Vec<Note>), SpecError> {
         spec.load.check()?;
-        check_graph(&spec, &requests)?;
+        graph::check(&spec, &requests)?;
         Self::over(spec, Plan::Listed(requests))
     }
 
@@ -516,6 +370,10 @@ impl Schedule {
 
     /// The prompt of a request of this schedule, whole, with the run's nonce
     /// where the regime has one.
+    ///
+    /// # Panics
+    /// When the request names a prompt that this schedule does not have, and so
+    /// is another schedule's.
     pub fn prompt(&self, request: &Request, nonce: RunNonce) -> Prompt {
         let prompt = match (request.prompt, &self.spec.prompts) {
             (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
@@ -615,13 +473,19 @@ impl Request {
     fn digest(&self, digest: &mut Digest) {
         let tokens = |tokens: Option<Tokens>| tokens.map(|n| u64::from(n.get()));
         match &self.after {
-            After::Instant(at) => digest.raw(b"i").signed(at.us()),
-            After::Slot { think } => digest.raw(b"s").signed(think.us()),
+            After::Instant(at) => {
+                digest.raw(b"i").signed(at.us());
+            }
+            After::Slot { think } => {
+                digest.raw(b"s").signed(think.us());
+            }
             After::Parents { of, think } => {
                 digest.raw(b"p").signed(think.us()).number(of.len() as u64);
-                of.iter().fold(digest, |digest, &parent| digest.number(u64::from(parent)))
+                for &parent in of {
+                    digest.number(u64::from(parent));
+                }
             }
-        };
+        }
         digest.number(u64::from(self.index)).number(u64::from(self.session));
         digest.number(u64::from(self.turn)).number(self.labels.len() as u64);
         for (name, value) in &self.labels {
@@ -666,71 +530,6 @@ fn arrivals(spec: &Spec) -> Result<Vec<At>, SpecError> {
         }
         _ => Ok(drawn),
     }
-}
-
-/// Checks a list of requests. Parents come before children, which leaves no
-/// room for a cycle and lets depth be had in one pass.
-fn check_graph(spec: &Spec, requests: &[Request]) -> Result<(), GraphError> {
-    if requests.is_empty() {
-        return Err(GraphError::Empty);
-    }
-    let in_time = |span: Span| (Span::ZERO..=HORIZON).contains(&span);
-    let mut depth: Vec<u32> = Vec::with_capacity(requests.len());
-    for (position, request) in requests.iter().enumerate() {
-        let (position, index) = (position as u32, request.index);
-        if position != index {
-            return Err(GraphError::Index { position, index });
-        }
-        let closed = matches!(spec.load, Load::Closed { .. });
-        let (starts_right, timed_right) = match &request.after {
-            After::Instant(at) => (!closed, in_time(*at - At::ZERO)),
-            After::Slot { think } => (closed, in_time(*think)),
-            After::Parents { think, .. } => (true, in_time(*think)),
-        };
-        if !starts_right {
-            return Err(GraphError::Start { index, kind: spec.load.kind() });
-        }
-        if !timed_right {
-            return Err(GraphError::Time { index });
-        }
-        depth.push(depth_below(request, requests, &depth)?);
-        let prompt_exists = match (request.prompt, spec.prompts.listed()) {
-            (PromptRef::Listed(place), Some(count)) => (place as usize) < count,
-            (PromptRef::Written(tokens), None) => {
-                (1..=crate::length::MAX_TOKENS).contains(&tokens.get())
-            }
-            _ => false,
-        };
-        if !prompt_exists {
-            return Err(GraphError::Prompt { index });
-        }
-    }
-    Ok(())
-}
-
-/// The number of requests before this one in its longest chain.
-fn depth_below(
-    request: &Request,
-    requests: &[Request],
-    depth: &[u32],
-) -> Result<u32, GraphError> {
-    let After::Parents { of, .. } = &request.after else { return Ok(0) };
-    let index = request.index;
-    let mut deepest = None;
-    for (place, &parent) in of.iter().enumerate() {
-        if parent >= index {
-            return Err(GraphError::ParentNotBefore { index, parent });
-        }
-        if of[..place].contains(&parent) {
-            return Err(GraphError::ParentTwice { index, parent });
-        }
-        if requests[parent as usize].session != request.session {
-            return Err(GraphError::ParentElsewhere { index, parent });
-        }
-        deepest = deepest.max(Some(depth[parent as usize]));
-    }
-    let depth = deepest.ok_or(GraphError::NoParents { index })? + 1;
-    if depth > MAX_DEPTH { Err(GraphError::TooDeep { index }) } else { Ok(depth) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Text of our own: sentences from the word lists, and nonces.
 
 use crate::stream::Stream;
-use crate::words::{
-    ADJECTIVES, ADVERBS, CONJUNCTIONS, DETERMINERS, NOUNS, PREPOSITIONS, VERBS,
-};
+use crate::words::{ADJECTIVES, ADVERBS, CONJUNCTIONS, DETERMINERS, NOUNS, PREPOSITIONS, VERBS};
 
 /// Nouns in a nonce. Seven of the list are 63.6 bits: two runs in a million
 /// million share one.
@@ -13,8 +11,8 @@ const NONCE_NOUNS: u32 = 7;
 pub(crate) const NONCE_TOKENS: u32 = NONCE_NOUNS + 1;
 
 /// A text of `tokens` tokens in which each word and each mark counts as one.
-/// It ends where the count is reached, with a full stop when there is room
-/// after a word. `nonce` gives the first words; a text shorter than the nonce
+/// It ends where the count is reached, in the middle of a sentence if need be,
+/// and then with a full stop in place of the last word. `nonce` gives the first words; a text shorter than the nonce
 /// is nothing but its beginning.
 pub(crate) fn write(tokens: u32, stream: &mut Stream, nonce: Option<&mut Stream>) -> String {
     let mut writer = Writer {

@@ -79,7 +79,11 @@ impl Answer {
             "system_fingerprint": FINGERPRINT,
         })
         .to_string();
-        let close = if self.close { "server: goodput\r\nconnection: close\r\n" } else { "server: goodput\r\n" };
+        let close = if self.close {
+            "server: goodput\r\nconnection: close\r\n"
+        } else {
+            "server: goodput\r\n"
+        };
         let bytes = whole_head(200, "application/json", body.len(), close) + &body;
         Step { at_ns, action: Action::Send(bytes.into_bytes()), tokens: self.tokens, last: true }
     }
@@ -153,8 +157,7 @@ impl TokenStream {
     fn token_chunk(&mut self) -> Step {
         let answer = &self.answer;
         let count = answer.chunk_tokens.min(answer.tokens - self.made);
-        let text: String =
-            (self.made..self.made + count).map(|token| answer.word(token)).collect();
+        let text: String = (self.made..self.made + count).map(|token| answer.word(token)).collect();
         self.made += count;
         let ends = self.made == answer.tokens;
         let finish = if ends {

@@ -1,1 +1,260 @@
-//! Being written.
+//! Data sets: files of prompts.
+//!
+//! Each loader takes a file's bytes and gives the prompts that can be used and
+//! notes about everything that cannot, with its place and the rule it breaks. A
+//! broken row never ends the load: real files have them, and a reader that
+//! stops at the first one hides the other thousand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub mod custom;
+pub mod sharegpt;
+
+/// How many skipped entries are listed one by one. The rest is counted, so a
+/// file of nothing but rubbish needs no more memory than this.
+pub const MAX_LISTED: usize = 1000;
+
+/// The longest name of a row that is kept in the notes, in characters.
+const MAX_ID_CHARS: usize = 120;
+
+/// What a loader has to say about a file besides its prompts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatasetNotes {
+    /// Rows, or lines that are not blank.
+    pub entries: u64,
+    /// Lines with nothing on them. They are no error.
+    pub blank_lines: u64,
+    /// The first [`MAX_LISTED`] entries that gave no prompt.
+    pub skipped: Vec<Skipped>,
+    /// How many entries gave no prompt, by [`Reason::name`].
+    pub skipped_by_reason: BTreeMap<&'static str, u64>,
+    /// The entry, counted from 1, in the middle of which the file ends.
+    pub truncated_at: Option<u64>,
+    /// Why the whole file gave nothing.
+    pub refused: Option<Refusal>,
+}
+
+/// One entry that gave no prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it stands.
+    pub place: Place,
+    /// Its own name, where it has one; cut when long.
+    pub id: Option<String>,
+    /// The rule that it breaks.
+    pub reason: Reason,
+}
+
+/// A place in a data file, counted from 1 as an editor counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The n-th row of an array.
+    Row(u64),
+    /// The n-th line, blank ones counted.
+    Line(u64),
+}
+
+impl Place {
+    /// The number alone.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Row(number) | Self::Line(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row(number) => write!(f, "row {number}"),
+            Self::Line(number) => write!(f, "line {number}"),
+        }
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "{} ({id}): {}", self.place, self.reason),
+            None => write!(f, "{}: {}", self.place, self.reason),
+        }
+    }
+}
+
+/// Why an entry gave no prompt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Not JSON; what the parser said.
+    #[error("broken JSON: {0}")]
+    BrokenJson(String),
+    /// JSON, but no object.
+    #[error("not a JSON object")]
+    NotAnObject,
+    /// No list of turns.
+    #[error("no conversations")]
+    NoConversations,
+    /// A list of turns too short for a question and an answer.
+    #[error("fewer than two turns")]
+    FewerThanTwoTurns,
+    /// Nobody asks.
+    #[error("no human turn")]
+    NoHumanTurn,
+    /// A question and no answer after it.
+    #[error("no answer turn")]
+    NoAnswerTurn,
+    /// A turn of the first pair has no text.
+    #[error("turn without value")]
+    TurnWithoutValue,
+    /// A prompt without a letter in it.
+    #[error("empty prompt")]
+    EmptyPrompt,
+    /// An answer without a letter in it: it gives no length to ask for.
+    #[error("empty answer")]
+    EmptyAnswer,
+    /// Neither `prompt` nor `messages`.
+    #[error("no prompt")]
+    NoPrompt,
+    /// Both `prompt` and `messages`.
+    #[error("both prompt and messages")]
+    TwoPrompts,
+    /// `prompt` is no string.
+    #[error("prompt is not a string")]
+    PromptNotText,
+    /// `messages` is no list of roles with text.
+    #[error("messages is not a list of {{role, content}} with text")]
+    BadMessages,
+    /// An output length of 0.
+    #[error("zero length")]
+    ZeroLength,
+    /// An output length below 0.
+    #[error("negative length")]
+    NegativeLength,
+    /// An output length that is no whole number.
+    #[error("output length is not a whole number")]
+    BadLength,
+    /// An output length over the limit of a schedule.
+    #[error("output length is over {}", workload::MAX_TOKENS)]
+    LengthTooLarge,
+    /// Under the filter's bound.
+    #[error("prompt shorter than {0} tokens")]
+    PromptTooShort(u32),
+    /// Under the filter's bound.
+    #[error("answer shorter than {0} tokens")]
+    AnswerTooShort(u32),
+    /// Over the filter's bound.
+    #[error("prompt longer than {0} tokens")]
+    PromptTooLong(u32),
+    /// Over the filter's bound.
+    #[error("prompt and answer together longer than {0} tokens")]
+    PairTooLong(u32),
+}
+
+impl Reason {
+    /// The name in JSON and in counts.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::BrokenJson(_) => "broken_json",
+            Self::NotAnObject => "not_an_object",
+            Self::NoConversations => "no_conversations",
+            Self::FewerThanTwoTurns => "fewer_than_two_turns",
+            Self::NoHumanTurn => "no_human_turn",
+            Self::NoAnswerTurn => "no_answer_turn",
+            Self::TurnWithoutValue => "turn_without_value",
+            Self::EmptyPrompt => "empty_prompt",
+            Self::EmptyAnswer => "empty_answer",
+            Self::NoPrompt => "no_prompt",
+            Self::TwoPrompts => "two_prompts",
+            Self::PromptNotText => "prompt_not_text",
+            Self::BadMessages => "bad_messages",
+            Self::ZeroLength => "zero_length",
+            Self::NegativeLength => "negative_length",
+            Self::BadLength => "bad_length",
+            Self::LengthTooLarge => "length_too_large",
+            Self::PromptTooShort(_) => "prompt_too_short",
+            Self::AnswerTooShort(_) => "answer_too_short",
+            Self::PromptTooLong(_) => "prompt_too_long",
+            Self::PairTooLong(_) => "pair_too_long",
+        }
+    }
+}
+
+/// Why a whole file gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing but space.
+    #[error("the file is empty")]
+    Empty,
+    /// It begins with a mark of UTF-16 or UTF-32.
+    #[error("the file is not UTF-8; save it as UTF-8 and try again")]
+    NotUtf8,
+    /// Neither of the two forms.
+    #[error("the file is neither a JSON array of rows nor one JSON object a line")]
+    NotRows,
+}
+
+impl DatasetNotes {
+    /// How many entries gave no prompt, listed or not.
+    pub fn skipped_count(&self) -> u64 {
+        self.skipped_by_reason.values().sum()
+    }
+
+    fn skip(&mut self, place: Place, id: Option<String>, reason: Reason) {
+        *self.skipped_by_reason.entry(reason.name()).or_default() += 1;
+        if self.skipped.len() < MAX_LISTED {
+            let id = id.map(|id| id.chars().take(MAX_ID_CHARS).collect());
+            self.skipped.push(Skipped { place, id, reason });
+        }
+    }
+
+    fn refused(refusal: Refusal) -> Self {
+        Self { refused: Some(refusal), ..Self::default() }
+    }
+}
+
+/// A file's text without its byte order mark. UTF-16 is told apart here,
+/// because as JSON it would only give a riddle.
+fn without_mark(bytes: &[u8]) -> Result<&[u8], Refusal> {
+    let bytes = match bytes {
+        [0xef, 0xbb, 0xbf, rest @ ..] => rest,
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => return Err(Refusal::NotUtf8),
+        _ => bytes,
+    };
+    if is_blank(bytes) { Err(Refusal::Empty) } else { Ok(bytes) }
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
+}
+
+/// One line of a file.
+struct Line<'a> {
+    /// From 1.
+    number: u64,
+    /// Without its end.
+    bytes: &'a [u8],
+    /// False only for a last line that the file just stops in.
+    ended: bool,
+}
+
+/// The lines of a file, ended by LF or CR LF. What follows the last end is a
+/// line when it is not empty.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    bytes.split_inclusive(|&byte| byte == b'\n').zip(1..).map(|(line, number)| {
+        let ended = line.ends_with(b"\n");
+        let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+        Line { number, bytes: bytes.strip_suffix(b"\r").unwrap_or(bytes), ended }
+    })
+}
+
+/// What the parser says, without the line number that it counts inside the
+/// slice and that would mislead beside ours. The column is right only where an
+/// entry is a line.
+fn broken_json(error: &serde_json::Error, place: Place) -> Reason {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    Reason::BrokenJson(match place {
+        Place::Row(_) => what.to_owned(),
+        Place::Line(_) => format!("{what} at column {}", error.column()),
+    })
+}

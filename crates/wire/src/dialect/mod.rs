@@ -1,1 +1,543 @@
-//! Being written.
+//! What one event of each API means.
+//!
+//! One file per family of APIs; each reads one event and tells a [`Listener`]
+//! what it heard. The listener turns that into a row of the time line and into
+//! the answer's figures, so that counting rules are written once.
+
+mod anthropic;
+mod json;
+mod ollama;
+mod openai;
+mod responses;
+mod sglang;
+mod tgi;
+mod triton;
+mod whole;
+
+use measure::{Answer, Carries, FailureKind, ReasoningDisclosure, Tokens, TokensSource, Warnings};
+
+use crate::api::{Api, EndMark};
+use json::Fault;
+
+/// What one event carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The set of things.
+    pub carries: Carries,
+    /// New tokens in it; 0 when unknown.
+    pub tokens: u16,
+    /// The choice that it belongs to. An event with several choices is one
+    /// row, of the first choice with output (else the first): rows are events,
+    /// and an event has one instant. Texts and finish reasons of all its
+    /// choices are still taken. Engines send one choice an event.
+    pub choice: u8,
+}
+
+/// Longest sample of a server's message, in bytes.
+pub const MESSAGE_LIMIT: usize = 500;
+
+/// Finish reasons that say the answer is no answer.
+const ABORTED: &[&str] = &["abort", "aborted", "error", "cancelled"];
+
+/// Data that ends a stream in several APIs.
+const DONE: &[u8] = b"[DONE]";
+
+/// Listens to the events of one answer.
+#[derive(Debug)]
+pub struct Listener {
+    api: Api,
+    /// What the answer said so far. Texts are kept only when asked.
+    answer: Answer,
+    now: Now,
+    /// `[DONE]` came.
+    done: bool,
+    /// An event of the API's own ended the answer.
+    terminal: bool,
+    malformed: bool,
+    in_band: bool,
+    aborted: bool,
+    finish_reasons: u32,
+    arrivals: u32,
+    /// Arrivals since the last running count: the growth of the next one is
+    /// theirs too.
+    uncounted_arrivals: u32,
+    /// Best completion count so far, running or final.
+    completion: Option<u32>,
+    /// A count that the API sends before there is output (Anthropic's start):
+    /// used only when nothing better follows.
+    placeholder: Option<u32>,
+    logprobs: u32,
+    choices: ChoiceSet,
+    choices_with_output: ChoiceSet,
+    /// SGLang's text so far, by choice.
+    grown: Vec<(u8, sglang::Grown)>,
+    verbatim_reasoning: bool,
+    summarised_reasoning: bool,
+    redacted_reasoning: bool,
+    no_prompt_count: bool,
+}
+
+/// What the event at hand has said so far.
+#[derive(Debug, Default)]
+struct Now {
+    carries: Carries,
+    choice: Option<u8>,
+    choice_has_output: bool,
+    /// The completion count in it.
+    completion: Option<u32>,
+    /// Tokens that it lists one by one.
+    listed: u32,
+}
+
+/// A set of choice indices.
+#[derive(Clone, Copy, Debug, Default)]
+struct ChoiceSet([u64; 4]);
+
+impl ChoiceSet {
+    fn add(&mut self, choice: u8) {
+        self.0[usize::from(choice >> 6)] |= 1 << (choice & 63);
+    }
+
+    fn len(self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+impl Listener {
+    /// A listener for an answer of `api`; `keep_text` keeps text, reasoning and
+    /// tool arguments of choice 0.
+    pub fn new(api: Api, keep_text: bool) -> Self {
+        let kept = || keep_text.then(String::new);
+        let answer = Answer {
+            text: kept(),
+            reasoning: kept(),
+            tool_arguments: kept(),
+            ..Answer::default()
+        };
+        Self {
+            api,
+            answer,
+            now: Now::default(),
+            done: false,
+            terminal: false,
+            malformed: false,
+            in_band: false,
+            aborted: false,
+            finish_reasons: 0,
+            arrivals: 0,
+            uncounted_arrivals: 0,
+            completion: None,
+            placeholder: None,
+            logprobs: 0,
+            choices: ChoiceSet::default(),
+            choices_with_output: ChoiceSet::default(),
+            grown: Vec::new(),
+            verbatim_reasoning: false,
+            summarised_reasoning: false,
+            redacted_reasoning: false,
+            no_prompt_count: false,
+        }
+    }
+
+    /// Takes one event. `None` when it is none: blank data, or anything after
+    /// the end of the answer. Behind an API's own terminal event a `[DONE]`
+    /// that a gateway added is still counted.
+    pub fn hear(&mut self, kind: &[u8], data: &[u8]) -> Option<Heard> {
+        let data = data.trim_ascii();
+        if data.is_empty() || self.done || (self.terminal && data != DONE) {
+            return None;
+        }
+        self.now = Now::default();
+        if data == DONE {
+            self.done = true;
+            self.now.carries = Carries::DONE;
+        } else if !matches!(data[0], b'{' | b'[') {
+            self.answer.warnings.add(Warnings::NON_JSON_EVENT);
+            self.now.carries = Carries::NOT_JSON;
+        } else if self.dispatch(kind, data).is_err() {
+            self.hear_repaired(kind, data);
+        }
+        Some(self.close_event())
+    }
+
+    /// A dialect applies nothing before its event is parsed, so trying again
+    /// counts nothing twice.
+    fn hear_repaired(&mut self, kind: &[u8], data: &[u8]) {
+        let repaired = json::repair(data);
+        if let Some(repaired) = &repaired
+            && self.dispatch(kind, &repaired.json).is_ok()
+        {
+            if repaired.nonfinite {
+                self.answer.warnings.add(Warnings::NONSTANDARD_JSON);
+            }
+            return;
+        }
+        self.malformed = true;
+        if self.answer.message.is_none() {
+            self.answer.message = Some(sample(&String::from_utf8_lossy(data)));
+        }
+    }
+
+    fn dispatch(&mut self, kind: &[u8], data: &[u8]) -> serde_json::Result<()> {
+        match self.api {
+            Api::OpenaiChat | Api::OpenaiCompletions => openai::hear(kind, data, self),
+            Api::OpenaiResponses => responses::hear(kind, data, self),
+            Api::Anthropic => anthropic::hear(kind, data, self),
+            Api::Ollama | Api::OllamaGenerate => ollama::hear(data, self),
+            Api::Tgi => tgi::hear(data, self),
+            Api::Sglang => sglang::hear(data, self),
+            Api::Triton => triton::hear(data, self),
+        }
+    }
+
+    /// Takes a whole answer in one body, not streamed. The row that it gives
+    /// is no output chunk: nothing is known of when its tokens were made.
+    /// `None` when the body is not JSON.
+    pub fn hear_whole(&mut self, body: &[u8]) -> Option<Heard> {
+        self.now = Now::default();
+        let body = body.trim_ascii();
+        if whole::hear(body, self).is_err() {
+            let repaired = json::repair(body)?;
+            whole::hear(&repaired.json, self).ok()?;
+            if repaired.nonfinite {
+                self.answer.warnings.add(Warnings::NONSTANDARD_JSON);
+            }
+        }
+        let output = self.now.carries.is_output();
+        self.now.carries = if self.in_band { Carries::ERROR } else { Carries::NOTHING };
+        self.now.listed = 0;
+        let heard = self.close_event();
+        self.arrivals += u32::from(output);
+        self.terminal = true;
+        self.answer.warnings.add(Warnings::NOT_STREAMED);
+        let carries = heard.carries.with(Carries::WHOLE).with(Carries::FINISH);
+        Some(Heard { carries, tokens: 0, ..heard })
+    }
+
+    /// Turns what the event said into its row.
+    fn close_event(&mut self) -> Heard {
+        let now = std::mem::take(&mut self.now);
+        let mut carries = now.carries;
+        if carries.any(Carries::ROLE) && carries.is_output() {
+            carries = Carries::from_bits(carries.bits() & !Carries::ROLE.bits());
+        }
+        let mut tokens = now.listed;
+        let mut total = now.listed;
+        if let Some(completion) = now.completion {
+            let before = self.completion.unwrap_or(0);
+            self.completion = Some(completion.max(before));
+            let growth = completion.saturating_sub(before);
+            let running = self.api == Api::Sglang || carries.any(Carries::CHOICE);
+            if running && growth > 0 {
+                if self.api.has_choices()
+                    && !carries.is_output()
+                    && !carries.any(Carries::FINISH)
+                {
+                    carries = carries.with(Carries::COUNT_GREW);
+                }
+                // With several choices the running count is that of one of
+                // them, so its growth says nothing.
+                if self.uncounted_arrivals == 0 && self.choices.len() <= 1 {
+                    tokens = growth;
+                    total = completion;
+                }
+            }
+            self.uncounted_arrivals = 0;
+        }
+        if carries.is_arrival() {
+            if now.completion.is_none() {
+                self.uncounted_arrivals += 1;
+            }
+            if self.arrivals == 0 && total > 0 {
+                self.answer.first_event_tokens = Some(Tokens::new(total));
+            }
+            self.arrivals += 1;
+        }
+        Heard {
+            carries,
+            tokens: u16::try_from(tokens).unwrap_or(u16::MAX),
+            choice: now.choice.unwrap_or(0),
+        }
+    }
+
+    /// True when the answer is over: nothing that follows belongs to it.
+    pub fn is_over(&self) -> bool {
+        self.done || self.terminal
+    }
+
+    /// True when the API's end mark came. An API without one is never sure.
+    pub fn is_whole(&self) -> bool {
+        match self.api.entry().end_mark {
+            EndMark::DoneOrFinishReason => {
+                self.done || self.terminal || self.finish_reasons > 0
+            }
+            EndMark::TerminalEvent => self.terminal,
+            EndMark::CleanClose => self.done || self.terminal,
+        }
+    }
+
+    /// Token arrivals heard, or 1 for a whole body with output.
+    pub fn arrivals(&self) -> u32 {
+        self.arrivals
+    }
+
+    /// What the events themselves say went wrong. An unreadable event is worst,
+    /// because what was in it is not known.
+    pub fn failure(&self) -> Option<FailureKind> {
+        if self.malformed {
+            Some(FailureKind::MalformedEvent)
+        } else if self.in_band {
+            Some(FailureKind::InBand)
+        } else if self.aborted {
+            Some(FailureKind::Aborted)
+        } else {
+            None
+        }
+    }
+
+    /// The answer. `finished` tells whether it ended well with output: what is
+    /// missing at its end is worth a warning only then.
+    pub fn finish(mut self, finished: bool) -> Answer {
+        let whole = self.terminal;
+        let counts = &mut self.answer.counts;
+        let completion =
+            self.completion.or(self.placeholder.filter(|_| whole)).map(Tokens::new);
+        match self.api.entry().tokens_source {
+            TokensSource::Usage => counts.usage = completion,
+            _ => counts.server = completion,
+        }
+        counts.logprobs = (self.logprobs > 0).then(|| Tokens::new(self.logprobs));
+        let hidden = counts.reasoning.is_some_and(|reasoning| reasoning.get() > 0)
+            && !self.verbatim_reasoning
+            && !self.summarised_reasoning;
+        self.answer.reasoning_disclosure = if self.summarised_reasoning {
+            Some(ReasoningDisclosure::Summary)
+        } else if self.verbatim_reasoning {
+            Some(ReasoningDisclosure::Verbatim)
+        } else if self.redacted_reasoning {
+            Some(ReasoningDisclosure::Redacted)
+        } else {
+            hidden.then_some(ReasoningDisclosure::Unknown)
+        };
+        self.answer.choices = u8::try_from(self.choices.len()).unwrap_or(u8::MAX);
+        let bundled = self.api != Api::Sglang
+            && self.answer.first_event_tokens.is_some_and(|tokens| tokens.get() > 1);
+        let streamed = !self.answer.warnings.has(Warnings::NOT_STREAMED);
+        let warnings = &mut self.answer.warnings;
+        for (applies, warning) in [
+            (self.choices_with_output.len() > 1, Warnings::N_GT_1),
+            (self.no_prompt_count, Warnings::NO_PROMPT_TOKENS),
+            (finished && hidden, Warnings::HIDDEN_REASONING),
+            (finished && bundled, Warnings::FIRST_CHUNK_BUNDLED),
+            (finished && completion.is_none(), Warnings::NO_USAGE),
+            (
+                finished && self.api.has_choices() && streamed && !self.done,
+                Warnings::MISSING_DONE,
+            ),
+            (
+                finished && self.api.has_choices() && self.finish_reasons == 0,
+                Warnings::MISSING_FINISH_REASON,
+            ),
+        ] {
+            if applies {
+                warnings.add(warning);
+            }
+        }
+        self.answer
+    }
+}
+
+/// What dialects tell the listener.
+impl Listener {
+    fn carries(&mut self, carries: Carries) {
+        self.now.carries = self.now.carries.with(carries);
+    }
+
+    fn choice(&mut self, index: u32) -> u8 {
+        let choice = u8::try_from(index).unwrap_or(u8::MAX);
+        self.choices.add(choice);
+        self.now.choice.get_or_insert(choice);
+        choice
+    }
+
+    fn output(&mut self, choice: u8, channel: Carries) {
+        self.carries(channel);
+        self.choices.add(choice);
+        self.choices_with_output.add(choice);
+        if !self.now.choice_has_output {
+            self.now.choice_has_output = true;
+            self.now.choice = Some(choice);
+        }
+    }
+
+    /// Visible text.
+    fn text(&mut self, choice: u8, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.output(choice, Carries::TEXT);
+        if let (0, Some(kept)) = (choice, &mut self.answer.text) {
+            kept.push_str(text);
+        }
+    }
+
+    /// Reasoning text; `summary` when the API says that it is a summary.
+    fn reasoning(&mut self, choice: u8, text: &str, summary: bool) {
+        if text.is_empty() {
+            return;
+        }
+        self.output(choice, Carries::REASONING);
+        if summary {
+            self.summarised_reasoning = true;
+        } else {
+            self.verbatim_reasoning = true;
+        }
+        if let (0, Some(kept)) = (choice, &mut self.answer.reasoning) {
+            kept.push_str(text);
+        }
+    }
+
+    /// Reasoning of which only an encrypted block was sent.
+    fn redacted_reasoning(&mut self) {
+        self.redacted_reasoning = true;
+    }
+
+    /// A tool call's name or a piece of its arguments.
+    fn tool_call(&mut self, choice: u8, name: &str, arguments: &str) {
+        if name.is_empty() && arguments.is_empty() {
+            return;
+        }
+        self.output(choice, Carries::TOOL_CALL);
+        if let (0, Some(kept)) = (choice, &mut self.answer.tool_arguments) {
+            kept.push_str(arguments);
+        }
+    }
+
+    /// A finish reason, when it is not empty.
+    fn finish_reason(&mut self, reason: &str) {
+        if reason.is_empty() {
+            return;
+        }
+        self.carries(Carries::FINISH);
+        self.finish_reasons = self.finish_reasons.saturating_add(1);
+        self.aborted |= ABORTED.contains(&reason);
+        self.answer.finish_reason = Some(clip(reason, MESSAGE_LIMIT).to_owned());
+    }
+
+    /// The completion count as of this event: the largest one counts, since
+    /// servers repeat and accumulate it.
+    fn completion_count(&mut self, count: Option<u32>) {
+        if let Some(count) = count {
+            self.carries(Carries::USAGE);
+            self.now.completion = Some(self.now.completion.unwrap_or(0).max(count));
+        }
+    }
+
+    /// A completion count from before there was output.
+    fn placeholder_count(&mut self, count: Option<u32>) {
+        if count.is_some() {
+            self.carries(Carries::USAGE);
+        }
+        self.placeholder = self.placeholder.max(count);
+    }
+
+    /// The other counts; the latest value of each.
+    fn prompt_counts(
+        &mut self,
+        prompt: Option<u32>,
+        cached: Option<u32>,
+        reasoning: Option<u32>,
+    ) {
+        if prompt.is_some() {
+            self.carries(Carries::USAGE);
+        }
+        let counts = &mut self.answer.counts;
+        counts.prompt = prompt.map(Tokens::new).or(counts.prompt);
+        counts.cached = cached.map(Tokens::new).or(counts.cached);
+        counts.reasoning = reasoning.map(Tokens::new).or(counts.reasoning);
+    }
+
+    /// Tokens that the event lists one by one.
+    fn listed_tokens(&mut self, count: u32) {
+        self.now.listed = self.now.listed.saturating_add(count);
+    }
+
+    fn logprobs(&mut self, count: u32) {
+        self.logprobs = self.logprobs.saturating_add(count);
+    }
+
+    /// The server's own timings; those of the last event that has some.
+    fn timings(&mut self, timings: Vec<(String, f64)>) {
+        if !timings.is_empty() {
+            self.answer.server_timings = timings;
+        }
+    }
+
+    /// The API's own event that ends an answer.
+    fn terminal(&mut self) {
+        self.terminal = true;
+    }
+
+    /// An error object inside the stream; the first one counts.
+    fn error(&mut self, message: &str, code: &str) {
+        self.carries(Carries::ERROR);
+        if self.in_band {
+            return;
+        }
+        self.in_band = true;
+        self.answer.message = Some(sample(message));
+        self.answer.error_code =
+            (!code.is_empty()).then(|| clip(code, MESSAGE_LIMIT).to_owned());
+    }
+
+    fn fault(&mut self, fault: &Fault<'_>, outer_kind: &str) {
+        let code = [&*fault.code, &*fault.kind, outer_kind]
+            .into_iter()
+            .find(|code| !code.is_empty())
+            .unwrap_or_default();
+        self.error(&fault.message, code);
+    }
+}
+
+/// The message and the code in the body of a refusal: JSON in the usual
+/// shapes, else its text.
+pub(crate) fn refusal(body: &[u8]) -> (Option<String>, Option<String>) {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    if text.is_empty() {
+        return (None, None);
+    }
+    let (message, code) = whole::refusal(text.as_bytes()).unwrap_or_default();
+    let message = if message.is_empty() { text } else { &message };
+    (Some(sample(message)), (!code.is_empty()).then(|| clip(&code, MESSAGE_LIMIT).to_owned()))
+}
+
+/// The first `limit` bytes, cut between characters.
+pub(crate) fn clip(text: &str, limit: usize) -> &str {
+    if text.len() <= limit { text } else { &text[..text.floor_char_boundary(limit)] }
+}
+
+/// Beginnings of what is likely a key. Servers like to repeat the key that
+/// they refuse, and messages are stored.
+const KEY_PREFIXES: &[&str] = &["sk-", "hf_", "nvapi-", "gsk_", "xai-", "AIza", "eyJ"];
+
+/// A bounded sample of what a server said, without keys.
+pub(crate) fn sample(text: &str) -> String {
+    let mut sample = String::new();
+    let mut after_bearer = false;
+    for word in clip(text.trim(), MESSAGE_LIMIT).split_inclusive(char::is_whitespace) {
+        let bare = word.trim_matches(|c: char| c.is_whitespace() || c.is_ascii_punctuation());
+        let key = (after_bearer && bare.len() >= 8)
+            || (bare.len() >= 8 && KEY_PREFIXES.iter().any(|prefix| bare.starts_with(prefix)));
+        if key {
+            sample.push_str(&word.replace(bare, "[redacted]"));
+        } else {
+            sample.push_str(word);
+        }
+        after_bearer = bare.eq_ignore_ascii_case("bearer");
+    }
+    sample
+}
+
+#[cfg(test)]
+mod tests;

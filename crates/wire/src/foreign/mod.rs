@@ -1,1 +1,3 @@
-//! Being written.
+//! Result files of other tools: bytes in, records and facts out.
+
+pub mod vllm;

@@ -1,0 +1,338 @@
+//! One worker thread: its share of the schedule, its own connections, no
+//! state shared with others while running.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use measure::{At, Outcome, Record};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinSet;
+use wire::api::RequestSpec;
+use workload::{After, Load, Request, Schedule};
+
+use crate::clock::Clock;
+use crate::connection::{Connection, OpenError, OpenStamps, resolve};
+use crate::exchange::Attempt;
+use crate::job::Job;
+use crate::timer::Timer;
+
+/// Bytes that one read of a plain connection takes at most.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// What a worker's tasks share. Only its own thread sees it.
+pub(crate) struct Worker {
+    pub(crate) job: Arc<Job>,
+    pub(crate) clock: Clock,
+    pub(crate) buffer: RefCell<Box<[u8]>>,
+    pub(crate) stop: watch::Receiver<bool>,
+    id: u32,
+    idle: RefCell<Vec<Connection>>,
+    addresses: RefCell<Option<Vec<SocketAddr>>>,
+    out: Sender<Record>,
+    ended: RefCell<HashMap<u32, At>>,
+    any_ended: Notify,
+}
+
+/// A request ready to be written, and its record so far.
+pub(crate) struct Prepared {
+    pub(crate) record: Record,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        job: Arc<Job>,
+        id: u32,
+        clock: Clock,
+        out: Sender<Record>,
+        stop: watch::Receiver<bool>,
+        idle: Vec<Connection>,
+    ) -> Self {
+        Self {
+            job,
+            clock,
+            buffer: RefCell::new(vec![0; READ_BUFFER].into_boxed_slice()),
+            stop,
+            id,
+            idle: RefCell::new(idle),
+            addresses: RefCell::new(None),
+            out,
+            ended: RefCell::new(HashMap::new()),
+            any_ended: Notify::new(),
+        }
+    }
+
+    /// Runs the worker's share of the schedule to the end of its tail.
+    pub(crate) async fn run(self: Rc<Self>) -> std::io::Result<()> {
+        let timer = Timer::new(self.clock)?;
+        match self.job.schedule.load() {
+            Load::Closed { .. } => self.closed_loop().await,
+            Load::Open { .. } | Load::Capped { .. } | Load::Burst => self.open_loop(&timer).await,
+        }
+        Ok(())
+    }
+
+    /// Lets requests go at their instants, whatever the server does.
+    async fn open_loop(self: &Rc<Self>, timer: &Timer) {
+        let schedule = Arc::clone(&self.job.schedule);
+        let workers = self.job.threads;
+        let cap = match schedule.load() {
+            Load::Capped { .. } => schedule.users_of(self.id, workers),
+            _ => None,
+        };
+        // The semaphore is first come, first served, so that arrivals keep
+        // their order behind the cap.
+        let cap = cap.map(|users| Rc::new(Semaphore::new(users as usize)));
+        let mut tasks = JoinSet::new();
+        let mut stop = self.stop.clone();
+        for request in schedule.deal(self.id, workers) {
+            // Encoding before the instant keeps it out of the latency.
+            let prepared = self.prepare(&request);
+            if let After::Instant(at) = request.after {
+                let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
+                tokio::select! {
+                    biased;
+                    _ = stopped => break,
+                    () = timer.until(at) => {}
+                }
+            }
+            let worker = Rc::clone(self);
+            let cap = cap.clone();
+            tasks.spawn_local(async move { worker.arrive(request, prepared, cap).await });
+            // Let answers be read between the sends of a burst.
+            while tasks.try_join_next().is_some() {}
+            tokio::task::yield_now().await;
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// One arrival: waits for parents and for a slot under the cap, then sends.
+    async fn arrive(
+        self: Rc<Self>,
+        request: Request,
+        prepared: Prepared,
+        cap: Option<Rc<Semaphore>>,
+    ) {
+        let mut stop = self.stop.clone();
+        let ready = async {
+            let intended_at = match &request.after {
+                After::Instant(at) => *at,
+                After::Slot { think } => self.clock.now() + *think,
+                After::Parents { of, think } => self.last_end(of).await + *think,
+            };
+            let pause = intended_at - self.clock.now();
+            if pause > measure::Span::ZERO {
+                tokio::time::sleep(std::time::Duration::from_micros(pause.us() as u64)).await;
+            }
+            let permit = match cap {
+                Some(cap) => cap.acquire_owned_rc().await,
+                None => None,
+            };
+            (intended_at, permit)
+        };
+        let went = tokio::select! {
+            biased;
+            went = ready => went,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        let (intended_at, _permit) = went;
+        self.perform(prepared, intended_at).await;
+    }
+
+    /// The end of the last of these requests.
+    async fn last_end(&self, parents: &[u32]) -> At {
+        loop {
+            let known = self.any_ended.notified();
+            let ends: Option<Vec<At>> = {
+                let ended = self.ended.borrow();
+                parents.iter().map(|parent| ended.get(parent).copied()).collect()
+            };
+            if let Some(ends) = ends {
+                return ends.into_iter().max().unwrap_or(At::ZERO);
+            }
+            known.await;
+        }
+    }
+
+    /// Users who each wait for their answer before they ask again.
+    async fn closed_loop(self: &Rc<Self>) {
+        let schedule = Arc::clone(&self.job.schedule);
+        let users = schedule.users_of(self.id, self.job.threads).unwrap_or(0);
+        let next = Rc::new(Cell::new(0u32));
+        let mut tasks = JoinSet::new();
+        for _ in 0..users {
+            let worker = Rc::clone(self);
+            let next = Rc::clone(&next);
+            tasks.spawn_local(async move { worker.user(&next).await });
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    async fn user(self: Rc<Self>, next: &Cell<u32>) {
+        let schedule = Arc::clone(&self.job.schedule);
+        let mut free_at = At::ZERO;
+        let mut stop = self.stop.clone();
+        self.sleep_until(At::ZERO).await;
+        while !*self.stop.borrow() {
+            let Some(request) = self.take_next(&schedule, next) else { return };
+            let After::Slot { think } = request.after else { return };
+            let intended_at = free_at + think;
+            if schedule.closes_at().is_some_and(|closes| intended_at >= closes) {
+                return;
+            }
+            let prepared = self.prepare(&request);
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = self.sleep_until(intended_at) => {}
+            }
+            free_at = self.perform(prepared, intended_at).await;
+        }
+    }
+
+    /// The next request of this worker's share, whichever of its users asks.
+    fn take_next(&self, schedule: &Schedule, next: &Cell<u32>) -> Option<Request> {
+        loop {
+            let index = next.get();
+            let request = schedule.request(index)?;
+            next.set(index.checked_add(1)?);
+            if schedule.owner(&request, self.job.threads) == self.id {
+                return Some(request);
+            }
+        }
+    }
+
+    async fn sleep_until(&self, at: At) {
+        let pause = at - self.clock.now();
+        if pause > measure::Span::ZERO {
+            tokio::time::sleep(std::time::Duration::from_micros(pause.us() as u64)).await;
+            while self.clock.now() < at {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Encodes a request of the schedule.
+    fn prepare(&self, request: &Request) -> Prepared {
+        let job = &self.job;
+        let prompt = job.schedule.prompt(request, job.nonce);
+        let spec = RequestSpec {
+            prompt: job.wire_prompt(prompt.content),
+            max_output_tokens: request.max_output_tokens.map(measure::Tokens::get),
+            ignore_eos: request.output_forced && job.api.entry().can_ignore_eos,
+            ..job.template.clone()
+        };
+        let bytes = job.encode(request.index, &job.api.body(&spec));
+        let intended_at = match request.after {
+            After::Instant(at) => at,
+            After::Slot { .. } | After::Parents { .. } => At::ZERO,
+        };
+        let mut record = Record::planned(request.index, intended_at, request.planned());
+        record.worker = self.id;
+        Prepared { record, bytes }
+    }
+
+    /// Sends one request, follows it to its end, hands over its record, and
+    /// says when it ended.
+    async fn perform(self: &Rc<Self>, prepared: Prepared, intended_at: At) -> At {
+        let Prepared { mut record, bytes } = prepared;
+        record.stamps.intended_at = intended_at;
+        record.stamps.released_at = Some(self.clock.now().max(intended_at));
+        let mut attempt = Attempt::new(record);
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            biased;
+            () = attempt.exchange(self, &bytes) => {}
+            _ = stop.wait_for(|stop| *stop) => attempt.cancel(self.clock.now()),
+        }
+        let mut record = attempt.into_record();
+        let ended_at = record.stamps.ended_at.unwrap_or_else(|| self.clock.now());
+        self.job.redact(&mut record);
+        self.ended.borrow_mut().insert(record.index, ended_at);
+        self.any_ended.notify_waiters();
+        // The receiver lives until every worker is done; without it nobody
+        // wants the record.
+        let _ = self.out.send(record);
+        ended_at
+    }
+
+    /// A connection: an idle one that is fit, else a fresh one.
+    pub(crate) async fn checkout(&self, fresh: bool) -> Result<(Connection, OpenStamps), OpenError> {
+        if !fresh {
+            let now = self.clock.now();
+            let mut idle = self.idle.borrow_mut();
+            while let Some(connection) = idle.pop() {
+                if now - connection.idle_since < self.job.idle_limit && connection.looks_alive() {
+                    return Ok((connection, OpenStamps::default()));
+                }
+            }
+        }
+        let addresses = self.addresses().await?;
+        Connection::open(&self.job.target, &addresses, self.clock).await
+    }
+
+    async fn addresses(&self) -> Result<Vec<SocketAddr>, OpenError> {
+        if let Some(known) = &*self.addresses.borrow() {
+            return Ok(known.clone());
+        }
+        let found = resolve(&self.job.target.url).await?;
+        *self.addresses.borrow_mut() = Some(found.clone());
+        Ok(found)
+    }
+
+    /// Takes back a connection that can carry another request.
+    pub(crate) fn give_back(&self, mut connection: Connection) {
+        connection.reused = true;
+        connection.idle_since = self.clock.now();
+        self.idle.borrow_mut().push(connection);
+    }
+}
+
+/// Acquiring from a semaphore that lives in an `Rc`: tokio's own owned permits
+/// need an `Arc`, and nothing here leaves the thread.
+trait AcquireRc {
+    async fn acquire_owned_rc(self) -> Option<Permit>;
+}
+
+struct Permit(Rc<Semaphore>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
+}
+
+impl AcquireRc for Rc<Semaphore> {
+    async fn acquire_owned_rc(self) -> Option<Permit> {
+        self.acquire().await.ok()?.forget();
+        Some(Permit(self))
+    }
+}
+
+/// Opens connections ahead of the run, as many as `count` and the peer allow.
+/// A failure is not reported here: the first request meets it again and
+/// records it.
+pub(crate) async fn open_ahead(job: &Job, count: u32, clock: Clock) -> Vec<Connection> {
+    let Ok(addresses) = resolve(&job.target.url).await else { return Vec::new() };
+    let mut tasks = JoinSet::new();
+    for _ in 0..count {
+        let target = job.target.clone();
+        let addresses = addresses.clone();
+        tasks.spawn_local(async move { Connection::open(&target, &addresses, clock).await });
+    }
+    let mut open = Vec::new();
+    while let Some(opened) = tasks.join_next().await {
+        if let Ok(Ok((mut connection, _))) = opened {
+            connection.reused = true;
+            open.push(connection);
+        }
+    }
+    open
+}
+
+/// The outcome of a request that was planned and never let go.
+pub(crate) const UNRELEASED: Outcome = Outcome::Cancelled;

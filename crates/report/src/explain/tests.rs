@@ -1,0 +1,142 @@
+use super::*;
+
+/// Every field of every meaning of a word has a label and words.
+fn assert_full(word: &str) {
+    for lang in Lang::ALL {
+        let entries = entries(word, *lang);
+        assert!(!entries.is_empty(), "{word} has no meaning in {}", lang.code());
+        for entry in entries {
+            assert!(!entry.opening.trim().is_empty(), "{word} {lang:?}: {}", entry.heading);
+            assert!(!entry.fields.is_empty(), "{word} {lang:?}: {}", entry.heading);
+            for (label, text) in &entry.fields {
+                assert!(!label.trim().is_empty() && !text.trim().is_empty(), "{word} {label}");
+            }
+        }
+    }
+}
+
+fn has_chinese(text: &str) -> bool {
+    text.chars().any(is_wide)
+}
+
+#[test]
+fn every_known_word_explains_itself_in_both_languages() {
+    for word in words() {
+        assert_full(word);
+        let english = explain(word, Lang::En).expect("known");
+        let chinese = explain(word, Lang::Zh).expect("known");
+        assert!(!has_chinese(&english), "{word}:\n{english}");
+        assert!(has_chinese(&chinese), "{word}:\n{chinese}");
+    }
+}
+
+#[test]
+fn every_metric_kind_warning_and_reason_is_a_known_word() {
+    let words = words();
+    for metric in METRICS {
+        assert!(words.contains(&metric.key) && words.contains(&metric.symbol), "{}", metric.key);
+    }
+    for kind in FailureKind::ALL {
+        assert!(words.contains(&kind.name()));
+    }
+    for kind in NotSentKind::ALL {
+        assert!(words.contains(&kind.name()));
+    }
+    for (_, name) in Warnings::NAMES {
+        assert!(words.contains(name));
+    }
+    for reason in Undefined::ALL {
+        assert!(words.contains(&reason.name()));
+    }
+}
+
+#[test]
+fn warnings_have_words_in_the_order_of_their_bits() {
+    let here: Vec<(Warnings, &str)> =
+        WARNINGS.iter().map(|warning| (warning.warning, warning.name())).collect();
+    assert_eq!(here, Warnings::NAMES);
+}
+
+#[test]
+fn chinese_texts_of_the_registry_are_chinese() {
+    for metric in METRICS {
+        for text in [metric.name, metric.text, metric.pitfalls] {
+            assert!(has_chinese(text.zh), "{}: {}", metric.key, text.zh);
+            assert!(!has_chinese(text.en), "{}: {}", metric.key, text.en);
+        }
+    }
+}
+
+#[test]
+fn a_key_a_symbol_and_odd_spelling_lead_to_the_same_metric() {
+    let tpot = explain("TPOT", Lang::En).expect("a metric");
+    assert!(tpot.starts_with("TPOT — Time per output token\n"), "{tpot}");
+    for word in ["tpot", "tpot_ms", "  Tpot "] {
+        assert_eq!(explain(word, Lang::En).as_ref(), Some(&tpot), "{word}");
+    }
+    assert_eq!(explain("finish_lag", Lang::Zh), explain("finish lag", Lang::Zh));
+    assert!(explain("finish_lag", Lang::Zh).is_some());
+}
+
+#[test]
+fn a_word_with_two_meanings_gets_both() {
+    let both = explain("n_gt_1", Lang::En).expect("known");
+    assert!(both.contains("answer warning") && both.contains("why a value is missing"), "{both}");
+    assert_eq!(explain("n-gt-1", Lang::En), Some(both));
+}
+
+#[test]
+fn what_this_version_does_not_measure_says_so() {
+    let text = explain("power_w", Lang::En).expect("a metric");
+    assert!(text.contains("In this version") && text.contains("not collected"), "{text}");
+    assert!(!explain("ttft", Lang::En).expect("a metric").contains("In this version"));
+}
+
+#[test]
+fn lines_fit_the_terminal_and_do_not_start_with_a_closing_mark() {
+    for word in words() {
+        for lang in Lang::ALL {
+            for line in explain(word, *lang).expect("known").lines() {
+                assert!(columns(line) <= COLUMNS, "{word}: {line}");
+                assert!(!line.trim_start().starts_with(['，', '。', '、', '）', '；']), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn wrapping_loses_nothing_but_blanks_at_line_ends() {
+    let text = "TTFT 不等于 prefill 时间：排队（与网络）都算在内。 Two words, e.g. 90 % here.";
+    let bare = |text: &str| text.replace(' ', "");
+    for limit in 1..60 {
+        assert_eq!(bare(&wrap(text, limit).concat()), bare(text), "{limit}");
+    }
+    assert_eq!(wrap("", 10), [""]);
+}
+
+#[test]
+fn an_unknown_word_is_unknown_and_a_slip_finds_its_word() {
+    assert_eq!(explain("nonsense", Lang::En), None);
+    assert_eq!(explain("", Lang::En), None);
+    assert_eq!(closest("tptf"), None);
+    for (slip, right) in [
+        ("tfft", "TTFT"),
+        ("TPTO", "TPOT"),
+        ("atainment", "attainment"),
+        ("idle-timout", "idle_timeout"),
+        ("not_streemed", "not_streamed"),
+        ("goodpt", "goodput"),
+    ] {
+        assert_eq!(closest(slip), Some(right), "{slip}");
+    }
+    assert_eq!(closest("zzzzzzzzzzzz"), None);
+    assert_eq!(closest(""), None);
+}
+
+#[test]
+fn edits_count_a_swap_of_neighbours_as_one() {
+    assert_eq!(edits("", "abc"), 3);
+    assert_eq!(edits("abc", "abc"), 0);
+    assert_eq!(edits("tpto", "tpot"), 1);
+    assert_eq!(edits("kitten", "sitting"), 3);
+}

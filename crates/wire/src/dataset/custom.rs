@@ -1,0 +1,139 @@
+//! Custom prompts: one JSON object a line.
+//!
+//! ```text
+//! {"prompt": "Why is the sky blue?", "output_tokens": 120}
+//! {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 40}
+//! ```
+//!
+//! - `prompt`: a string. Or `messages`: a list of `{role, content}`, `content` a
+//!   string or a list of `{"type": "text", "text": …}`. One of the two.
+//! - The answer's limit, the first of these that is not null: `output_tokens`,
+//!   `output_length`, `output_len`, `max_output_tokens`,
+//!   `max_completion_tokens`, `max_tokens`. A whole number from 1 on, also as
+//!   `12.0`, `1e2` or `"20"`; without one the request has its default.
+//! - Other keys are ignored.
+//!
+//! UTF-8 with or without byte order mark; lines end with LF or CR LF, the last
+//! one need not; blank lines are no error. A line that breaks a rule is
+//! rejected with its number, and reading goes on.
+
+use serde_json::{Map, Value};
+use workload::{Content, MAX_TOKENS, Message, Prompt};
+
+use measure::Tokens;
+
+use super::{DatasetNotes, Place, Reason, broken_json, is_blank, lines, without_mark};
+
+/// The keys of the answer's limit, first come first served: ours and vLLM's,
+/// then other tools', then the API's own.
+const LENGTH_KEYS: &[&str] = &[
+    "output_tokens",
+    "output_length",
+    "output_len",
+    "max_output_tokens",
+    "max_completion_tokens",
+    "max_tokens",
+];
+
+/// Reads the file. `count` says about how many tokens a text is; without a
+/// tokenizer, pass [`workload::estimate_tokens`].
+pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetNotes) {
+    let bytes = match without_mark(bytes) {
+        Ok(bytes) => bytes,
+        Err(refusal) => return (Vec::new(), DatasetNotes::refused(refusal)),
+    };
+    let (mut prompts, mut notes) = (Vec::new(), DatasetNotes::default());
+    for line in lines(bytes) {
+        if is_blank(line.bytes) {
+            notes.blank_lines += 1;
+            continue;
+        }
+        notes.entries += 1;
+        let place = Place::Line(line.number);
+        let prompt = match serde_json::from_slice::<Value>(line.bytes) {
+            Ok(Value::Object(object)) => prompt_of(&object, count),
+            Ok(_) => Err(Reason::NotAnObject),
+            Err(error) => {
+                if error.is_eof() && !line.ended {
+                    notes.truncated_at = Some(line.number);
+                }
+                Err(broken_json(&error, place))
+            }
+        };
+        match prompt {
+            Ok(prompt) => prompts.push(Prompt { source_row: Some(line.number), ..prompt }),
+            Err(reason) => notes.skip(place, None, reason),
+        }
+    }
+    (prompts, notes)
+}
+
+fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result<Prompt, Reason> {
+    let present = |key: &str| object.get(key).filter(|value| !value.is_null());
+    let content = match (present("prompt"), present("messages")) {
+        (Some(_), Some(_)) => return Err(Reason::TwoPrompts),
+        (Some(Value::String(text)), None) => Content::Text(text.clone()),
+        (Some(_), None) => return Err(Reason::PromptNotText),
+        (None, Some(messages)) => Content::Messages(messages_of(messages)?),
+        (None, None) => return Err(Reason::NoPrompt),
+    };
+    let input_tokens = match &content {
+        Content::Text(text) if text.trim().is_empty() => return Err(Reason::EmptyPrompt),
+        Content::Text(text) => count(text),
+        Content::Messages(messages) => {
+            if messages.iter().all(|message| message.content.trim().is_empty()) {
+                return Err(Reason::EmptyPrompt);
+            }
+            messages.iter().map(|message| count(&message.content)).fold(0, u32::saturating_add)
+        }
+    };
+    let length = LENGTH_KEYS.iter().find_map(|key| present(key));
+    Ok(Prompt {
+        content,
+        input_tokens: Some(Tokens::new(input_tokens)),
+        max_output_tokens: length.map(length_of).transpose()?,
+        source_row: None,
+    })
+}
+
+fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
+    let messages = value.as_array().ok_or(Reason::BadMessages)?;
+    if messages.is_empty() {
+        return Err(Reason::EmptyPrompt);
+    }
+    let message_of = |message: &Value| {
+        let role = message.get("role")?.as_str()?.to_owned();
+        let content = match message.get("content")? {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => parts.iter().map(text_part).collect::<Option<String>>()?,
+            _ => return None,
+        };
+        Some(Message { role, content })
+    };
+    messages.iter().map(message_of).collect::<Option<_>>().ok_or(Reason::BadMessages)
+}
+
+/// The text of one part. Anything but text is refused: to drop an image would
+/// be to measure another prompt than the file's.
+fn text_part(part: &Value) -> Option<&str> {
+    (part.get("type")?.as_str()? == "text").then(|| part.get("text")?.as_str())?
+}
+
+fn length_of(value: &Value) -> Result<Tokens, Reason> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    match number.filter(|number| number.is_finite()) {
+        None => Err(Reason::BadLength),
+        Some(0.0) => Err(Reason::ZeroLength),
+        Some(number) if number < 0.0 => Err(Reason::NegativeLength),
+        Some(number) if number.fract() != 0.0 => Err(Reason::BadLength),
+        Some(number) if number > f64::from(MAX_TOKENS) => Err(Reason::LengthTooLarge),
+        Some(number) => Ok(Tokens::new(number as u32)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,374 @@
+//! ShareGPT: conversations between people and a model.
+//!
+//! ```text
+//! [
+//!   {"id": "a", "conversations": [
+//!     {"from": "system", "value": "Be brief."},
+//!     {"from": "human",  "value": "What is the capital of Norway?"},
+//!     {"from": "gpt",    "value": "Oslo."}]},
+//!   …
+//! ]
+//! ```
+//!
+//! A JSON array of rows, or one row a line. The turns are under
+//! `conversations`, `conversation` or `messages`; a turn's speaker under `from`
+//! or `role`, its text under `value`, `content` or `text`. Speakers: human or
+//! user; gpt, assistant, chatgpt, bing, bard, model; system. Others (tools)
+//! belong to no pair.
+//!
+//! A row gives one prompt: the question of its first human → gpt pair, with the
+//! system turn before it where there is one. The answer's estimated length is
+//! the output limit, as in vLLM. Turns that are no objects are passed over. A
+//! row that gives no pair is skipped with the reason; a file that ends inside a
+//! row keeps the rows before it and says so.
+//!
+//! vLLM takes the first two turns whoever speaks, so it may send an answer as a
+//! prompt; [`Pairing::FirstTwo`] does that for comparison's sake.
+
+use measure::Tokens;
+use serde_json::{Map, Value};
+use workload::{Content, Message, Prompt};
+
+use super::{DatasetNotes, Place, Reason, Refusal, broken_json, is_blank, lines, without_mark};
+
+/// Which turns make a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pairing {
+    /// A human turn and the gpt turn right after it.
+    #[default]
+    RoleAware,
+    /// The first two turns, whoever speaks: vLLM's rule.
+    FirstTwo,
+}
+
+/// Which pairs are of a usable length, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Shorter prompts are skipped.
+    pub min_prompt: u32,
+    /// Shorter answers are skipped. Set to 0 when the output length is given
+    /// otherwise.
+    pub min_answer: u32,
+    /// Longer prompts are skipped.
+    pub max_prompt: u32,
+    /// Pairs that are longer together are skipped.
+    pub max_pair: u32,
+}
+
+impl Bounds {
+    /// vLLM's filter. It came with the first ShareGPT benchmark, to keep out
+    /// what is too short to time and too long for small models.
+    pub const VLLM: Self = Self { min_prompt: 4, min_answer: 4, max_prompt: 1024, max_pair: 2048 };
+
+    /// No filter.
+    pub const NONE: Self =
+        Self { min_prompt: 0, min_answer: 0, max_prompt: u32::MAX, max_pair: u32::MAX };
+
+    fn check(self, prompt: u32, answer: u32) -> Result<(), Reason> {
+        if prompt < self.min_prompt {
+            Err(Reason::PromptTooShort(self.min_prompt))
+        } else if answer < self.min_answer {
+            Err(Reason::AnswerTooShort(self.min_answer))
+        } else if prompt > self.max_prompt {
+            Err(Reason::PromptTooLong(self.max_prompt))
+        } else if prompt.saturating_add(answer) > self.max_pair {
+            Err(Reason::PairTooLong(self.max_pair))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A usable row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// Where it stands.
+    pub place: Place,
+    /// Its name, where it has one.
+    pub id: Option<String>,
+    /// The system turn before the first pair.
+    pub system: Option<String>,
+    /// Question and answer, at least one pair, up to the first broken one.
+    pub pairs: Vec<(String, String)>,
+}
+
+/// Reads the file and gives one prompt for each usable row. `count` says about
+/// how many tokens a text is; without a tokenizer, pass
+/// [`workload::estimate_tokens`]. Bounds are as good as that count.
+pub fn read(
+    bytes: &[u8],
+    pairing: Pairing,
+    bounds: Bounds,
+    count: &dyn Fn(&str) -> u32,
+) -> (Vec<Prompt>, DatasetNotes) {
+    let mut prompts = Vec::new();
+    let notes = each(bytes, pairing, &mut |conversation| {
+        prompts.push(prompt_of(conversation, bounds, count)?);
+        Ok(())
+    });
+    (prompts, notes)
+}
+
+/// Reads the file and gives every usable row whole, for multi-turn workloads.
+pub fn conversations(bytes: &[u8]) -> (Vec<Conversation>, DatasetNotes) {
+    let mut conversations = Vec::new();
+    let notes = each(bytes, Pairing::RoleAware, &mut |conversation| {
+        conversations.push(conversation);
+        Ok(())
+    });
+    (conversations, notes)
+}
+
+fn prompt_of(
+    mut conversation: Conversation,
+    bounds: Bounds,
+    count: &dyn Fn(&str) -> u32,
+) -> Result<Prompt, Reason> {
+    let (question, answer) = conversation.pairs.swap_remove(0);
+    let system = conversation.system;
+    let prompt = count(&question).saturating_add(system.as_deref().map_or(0, count));
+    let answer = count(&answer);
+    bounds.check(prompt, answer)?;
+    let content = match system {
+        None => Content::Text(question),
+        Some(system) => Content::Messages(vec![
+            Message { role: "system".to_owned(), content: system },
+            Message { role: "user".to_owned(), content: question },
+        ]),
+    };
+    Ok(Prompt {
+        content,
+        input_tokens: Some(Tokens::new(prompt)),
+        // A limit of 0 is no legal one; a counter may still say 0.
+        max_output_tokens: Some(Tokens::new(answer.clamp(1, workload::MAX_TOKENS))),
+        source_row: Some(conversation.place.number()),
+    })
+}
+
+/// Takes the usable rows of the file; `take` may still refuse one.
+fn each(
+    bytes: &[u8],
+    pairing: Pairing,
+    take: &mut dyn FnMut(Conversation) -> Result<(), Reason>,
+) -> DatasetNotes {
+    let bytes = match without_mark(bytes) {
+        Ok(bytes) => bytes,
+        Err(refusal) => return DatasetNotes::refused(refusal),
+    };
+    let mut notes = DatasetNotes::default();
+    let mut row = |notes: &mut DatasetNotes, place, bytes: &[u8]| {
+        notes.entries += 1;
+        if let Err((id, reason)) = usable(bytes, place, pairing, take) {
+            notes.skip(place, id, reason);
+        }
+    };
+    match bytes.trim_ascii_start() {
+        [b'[', rows @ ..] => each_of_array(rows, &mut notes, &mut row),
+        [b'{', ..] if first_line_is_whole(bytes) => {
+            for line in lines(bytes) {
+                if is_blank(line.bytes) {
+                    notes.blank_lines += 1;
+                    continue;
+                }
+                if !line.ended && extent(line.bytes).is_none() {
+                    notes.truncated_at = Some(line.number);
+                }
+                row(&mut notes, Place::Line(line.number), line.bytes);
+            }
+        }
+        _ => return DatasetNotes::refused(Refusal::NotRows),
+    }
+    notes
+}
+
+/// Goes through the inside of an array.
+fn each_of_array(
+    mut rest: &[u8],
+    notes: &mut DatasetNotes,
+    row: &mut dyn FnMut(&mut DatasetNotes, Place, &[u8]),
+) {
+    for number in 1.. {
+        rest = skip_separators(rest);
+        if rest.first() == Some(&b']') {
+            return;
+        }
+        let Some(length) = extent(rest) else {
+            notes.truncated_at = Some(number);
+            return;
+        };
+        let (this, later) = rest.split_at(length);
+        row(notes, Place::Row(number), this);
+        rest = later;
+    }
+}
+
+/// Tells rows of one line each from one object written over many lines. A file
+/// that is only the beginning of a line is the former.
+fn first_line_is_whole(bytes: &[u8]) -> bool {
+    let first = lines(bytes).find(|line| !is_blank(line.bytes));
+    first.is_some_and(|line| !line.ended || extent(line.bytes).is_some())
+}
+
+fn skip_separators(bytes: &[u8]) -> &[u8] {
+    let skipped = bytes.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == b',');
+    &bytes[skipped.count()..]
+}
+
+/// The length of the first JSON value in an array's inside; `None` when the
+/// bytes end before it does. Only strings and brackets are looked at, so that a
+/// value with a mistake in it can be skipped and the next one found. Every byte
+/// is looked at once.
+fn extent(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut in_string, mut escaped) = (0u64, false, false);
+    for (position, byte) in bytes.iter().enumerate() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth > 1 => depth -= 1,
+            b'}' | b']' if depth == 1 => return Some(position + 1),
+            // A stray brace must still be passed, or reading would stand still.
+            b'}' if position == 0 => return Some(1),
+            b'}' | b']' => return Some(position),
+            b',' if depth == 0 => return Some(position),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Reads one row and hands it over; else its name and what is wrong with it.
+fn usable(
+    bytes: &[u8],
+    place: Place,
+    pairing: Pairing,
+    take: &mut dyn FnMut(Conversation) -> Result<(), Reason>,
+) -> Result<(), (Option<String>, Reason)> {
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| (None, broken_json(&error, place)))?;
+    let Value::Object(mut object) = value else { return Err((None, Reason::NotAnObject)) };
+    let id = match object.get("id") {
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(Value::Number(id)) => Some(id.to_string()),
+        _ => None,
+    };
+    let turns = ["conversations", "conversation", "messages"]
+        .into_iter()
+        .find_map(|key| match object.remove(key) {
+            Some(Value::Array(turns)) => Some(turns),
+            _ => None,
+        })
+        .ok_or(Reason::NoConversations);
+    turns
+        .and_then(|turns| match pairing {
+            Pairing::RoleAware => by_role(turns),
+            Pairing::FirstTwo => first_two(turns),
+        })
+        .and_then(|(system, pairs)| take(Conversation { place, id: id.clone(), system, pairs }))
+        .map_err(|reason| (id, reason))
+}
+
+type Pairs = (Option<String>, Vec<(String, String)>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    Human,
+    Model,
+    System,
+    Other,
+}
+
+fn speaker_of(turn: &Map<String, Value>) -> Speaker {
+    let name = ["from", "role"].iter().find_map(|key| turn.get(*key)?.as_str()).unwrap_or("");
+    match name.to_ascii_lowercase().as_str() {
+        "human" | "user" => Speaker::Human,
+        "gpt" | "assistant" | "chatgpt" | "bing" | "bard" | "model" => Speaker::Model,
+        "system" => Speaker::System,
+        _ => Speaker::Other,
+    }
+}
+
+fn text_of(turn: &mut Map<String, Value>) -> Option<String> {
+    ["value", "content", "text"].iter().find_map(|key| match turn.get_mut(*key)?.take() {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// The pairs of a row by who speaks, and the system turn before the first.
+fn by_role(turns: Vec<Value>) -> Result<Pairs, Reason> {
+    let (mut system, mut pairs) = (None, Vec::new());
+    // The human turn that waits for its answer; its text may be missing.
+    let mut asked: Option<Option<String>> = None;
+    let (mut seen, mut anyone_asked) = (0, false);
+    for turn in turns {
+        let Value::Object(mut turn) = turn else { continue };
+        seen += 1;
+        let speaker = speaker_of(&turn);
+        let text = text_of(&mut turn);
+        match speaker {
+            Speaker::Human => {
+                asked = Some(text);
+                anyone_asked = true;
+            }
+            Speaker::Model => {
+                let Some(question) = asked.take() else { continue };
+                match pair(question, text) {
+                    Ok(pair) => pairs.push(pair),
+                    Err(reason) if pairs.is_empty() => return Err(reason),
+                    Err(_) => break,
+                }
+            }
+            Speaker::System if pairs.is_empty() => {
+                system = text.filter(|text| !text.trim().is_empty());
+            }
+            Speaker::System => {}
+            Speaker::Other => asked = None,
+        }
+    }
+    if !pairs.is_empty() {
+        Ok((system, pairs))
+    } else if anyone_asked {
+        Err(Reason::NoAnswerTurn)
+    } else if seen < 2 {
+        Err(Reason::FewerThanTwoTurns)
+    } else {
+        Err(Reason::NoHumanTurn)
+    }
+}
+
+/// The first two turns as a pair, whoever speaks.
+fn first_two(turns: Vec<Value>) -> Result<Pairs, Reason> {
+    let mut texts = turns.into_iter().map(|turn| match turn {
+        Value::Object(mut turn) => text_of(&mut turn),
+        _ => None,
+    });
+    let (Some(question), Some(answer)) = (texts.next(), texts.next()) else {
+        return Err(Reason::FewerThanTwoTurns);
+    };
+    Ok((None, vec![pair(question, answer)?]))
+}
+
+fn pair(question: Option<String>, answer: Option<String>) -> Result<(String, String), Reason> {
+    let (Some(question), Some(answer)) = (question, answer) else {
+        return Err(Reason::TurnWithoutValue);
+    };
+    if question.trim().is_empty() {
+        Err(Reason::EmptyPrompt)
+    } else if answer.trim().is_empty() {
+        Err(Reason::EmptyAnswer)
+    } else {
+        Ok((question, answer))
+    }
+}
+
+#[cfg(test)]
+mod tests;

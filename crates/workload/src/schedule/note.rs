@@ -1,0 +1,81 @@
+//! What a reader must know of a schedule.
+
+use std::fmt;
+
+use crate::prompt::CacheRegime;
+
+/// Something that a schedule's reader must know: the workload is weaker than
+/// its flags suggest. Reported, never silent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// Prompts repeat: repeats hit the prefix cache.
+    Oversampled {
+        /// Planned requests.
+        requests: u32,
+        /// Different prompts.
+        prompts: u32,
+    },
+    /// The run has no last request, and its prompts come from a list.
+    MayRepeat {
+        /// Different prompts.
+        prompts: u32,
+    },
+    /// Some users never get a request.
+    IdleUsers {
+        /// Users, or the cap.
+        users: u32,
+        /// Planned requests.
+        requests: u32,
+    },
+    /// Prompt lengths are counted by rule, not by a tokenizer.
+    EstimatedLengths,
+    /// The regime wants nonces, and the prompts are the user's own.
+    NonceLeftOut {
+        /// The regime asked for.
+        regime: CacheRegime,
+    },
+}
+
+impl Note {
+    /// The name in JSON.
+    pub const fn id(&self) -> &'static str {
+        match self {
+            Self::Oversampled { .. } => "oversampled",
+            Self::MayRepeat { .. } => "may_repeat",
+            Self::IdleUsers { .. } => "idle_users",
+            Self::EstimatedLengths => "estimated_lengths",
+            Self::NonceLeftOut { .. } => "nonce_left_out",
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Oversampled { requests, prompts } => write!(
+                f,
+                "{requests} requests share {prompts} different prompts, {:.1} uses each: repeats may \
+                 hit the prefix cache",
+                f64::from(*requests) / f64::from(*prompts)
+            ),
+            Self::MayRepeat { prompts } => write!(
+                f,
+                "after {prompts} requests the list of prompts starts again: repeats may hit the \
+                 prefix cache"
+            ),
+            Self::IdleUsers { users, requests } => {
+                write!(f, "{users} users share {requests} requests: some never send one")
+            }
+            Self::EstimatedLengths => f.write_str(
+                "prompt lengths are counted by words and marks, not by the model's tokenizer: the \
+                 server's own count may differ",
+            ),
+            Self::NonceLeftOut { regime } => write!(
+                f,
+                "the prompts are not ours, so they carry no nonce and the cache regime is as-is, \
+                 not {}",
+                regime.name()
+            ),
+        }
+    }
+}

@@ -1,0 +1,500 @@
+use super::*;
+use crate::estimate_tokens;
+use crate::prompt::Content;
+use measure::PerSecond;
+use proptest::prelude::*;
+
+fn spec(load: Load, stop: Stop) -> Spec {
+    Spec {
+        seed: 1,
+        load,
+        stop,
+        prompts: PromptSource::Synthetic { input: Lengths::uniform(64, 0.25).unwrap() },
+        output: OutputLength::Drawn(Lengths::uniform(16, 0.25).unwrap()),
+        output_forced: false,
+        cache: CacheRegime::Cold,
+        nonce_in_own_prompts: false,
+        labels: Vec::new(),
+    }
+}
+
+fn open(rate: f64) -> Load {
+    Load::Open { rate: PerSecond::new(rate), burstiness: 1.0 }
+}
+
+fn closed(users: u32) -> Load {
+    Load::Closed { users, think: Span::from_ms(5) }
+}
+
+fn draw(spec: Spec) -> Schedule {
+    Schedule::draw(spec).unwrap().0
+}
+
+fn list(n: usize, order: Order) -> PromptSource {
+    let prompts = (0..n).map(|row| Prompt::text(format!("question {row}"))).collect();
+    PromptSource::List { prompts, order }
+}
+
+fn text(schedule: &Schedule, index: u32, nonce: u64) -> String {
+    let request = schedule.request(index).unwrap();
+    match schedule.prompt(&request, RunNonce::new(nonce)).content {
+        Content::Text(text) => text,
+        Content::Messages(_) => panic!("a text"),
+    }
+}
+
+#[test]
+fn a_count_stops_at_the_count() {
+    let schedule = draw(spec(open(4.0), Stop::Count(100)));
+    assert_eq!(schedule.count(), Some(100));
+    assert_eq!(schedule.requests().count(), 100);
+    assert_eq!(schedule.request(100), None);
+    assert_eq!(schedule.planned_duration(), None);
+}
+
+#[test]
+fn a_duration_keeps_every_arrival_before_it() {
+    let duration = Span::from_ms(10_000);
+    let schedule = draw(spec(open(4.0), Stop::Duration(duration)));
+    assert!(schedule.arrivals().all(|at| at < At::ZERO + duration));
+    assert_eq!(schedule.planned_duration(), Some(duration));
+    // The same process, cut elsewhere: the next arrival is past the end.
+    let longer = draw(spec(open(4.0), Stop::Count(schedule.count().unwrap() + 1)));
+    assert!(longer.arrivals().last().unwrap() >= At::ZERO + duration);
+    assert!(longer.arrivals().zip(schedule.arrivals()).all(|(a, b)| a == b));
+}
+
+#[test]
+fn the_earlier_of_two_stops_counts() {
+    let duration = Span::from_ms(10_000);
+    let either = |count| draw(spec(open(4.0), Stop::Either { count, duration }));
+    assert_eq!(either(5).count(), Some(5));
+    assert_eq!(either(5).planned_duration(), None);
+    let by_time = draw(spec(open(4.0), Stop::Duration(duration)));
+    assert_eq!(either(1_000).count(), by_time.count());
+    assert_eq!(either(1_000).planned_duration(), Some(duration));
+}
+
+#[test]
+fn a_burst_is_all_at_the_start() {
+    let schedule = draw(spec(Load::Burst, Stop::Count(3)));
+    assert_eq!(schedule.arrivals().collect::<Vec<_>>(), [At::ZERO; 3]);
+    assert_eq!(
+        Schedule::draw(spec(Load::Burst, Stop::Duration(Span::from_ms(1)))).unwrap_err(),
+        SpecError::Load(LoadError::BurstNeedsCount)
+    );
+}
+
+#[test]
+fn a_closed_loop_for_a_time_has_no_last_request() {
+    let schedule = draw(spec(closed(8), Stop::Duration(Span::from_ms(10_000))));
+    assert_eq!(schedule.count(), None);
+    assert_eq!(schedule.closes_at(), Some(At::from_us(10_000_000)));
+    assert_eq!(schedule.arrivals().count(), 0);
+    let far = schedule.request(4_000_000_000).unwrap();
+    assert_eq!(far.after, After::Slot { think: Span::from_ms(5) });
+    assert_eq!(far.session, 4_000_000_000);
+    assert_eq!(schedule.deal(1, 2).nth(2).unwrap().index, 5);
+    assert_eq!(schedule.hash().len(), 16);
+}
+
+const L01: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../testdata/cases/metrics/L01_rate_drift.json"
+));
+const L02: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../testdata/cases/metrics/L02_coordinated_omission.json"
+));
+
+/// Numbers of a case file, without a JSON reader: this crate has none.
+fn case_numbers(case: &str, key: &str) -> Vec<f64> {
+    let (_, value) = case.split_once(&format!("\"{key}\":")).unwrap();
+    let value = value.strip_prefix('[').unwrap_or(value);
+    let list = value.split([']', '}']).next().unwrap();
+    // Of a scalar, what follows is the next key.
+    list.split(',').map_while(|number| number.parse().ok()).collect()
+}
+
+#[test]
+fn l01_the_plan_is_absolute_and_cannot_drift() {
+    let number = |key| case_numbers(L01, key)[0];
+    let (rate, n) = (number("rate"), number("n") as u32);
+    let load = Load::Open { rate: PerSecond::new(rate), burstiness: f64::INFINITY };
+    let schedule = draw(spec(load, Stop::Count(n)));
+    let last = schedule.arrivals().last().unwrap();
+    assert_eq!(last, At::from_us(49_995_000));
+    let planned_rate = f64::from(n - 1) / (last - At::ZERO).s();
+    assert!(planned_rate >= number("scheduled_rate_min"));
+    assert!((planned_rate - rate).abs() < 1e-9);
+}
+
+#[test]
+fn l02_a_cap_moves_no_planned_instant() {
+    let number = |key| case_numbers(L02, key)[0];
+    let load = Load::Capped {
+        rate: PerSecond::new(number("rate")),
+        burstiness: f64::INFINITY,
+        users: number("cap") as u32,
+    };
+    let schedule = draw(spec(load, Stop::Count(number("n") as u32)));
+    assert_eq!(schedule.load().kind(), "capped");
+    let service = Span::from_s(number("service_s"));
+    let mut free_at = At::ZERO;
+    let mut latencies = Vec::new();
+    for planned_at in schedule.arrivals() {
+        let sent_at = planned_at.max(free_at);
+        free_at = sent_at + service;
+        latencies.push(((free_at - planned_at).s(), (free_at - sent_at).s()));
+    }
+    let (planned, sent): (Vec<f64>, Vec<f64>) = latencies.into_iter().unzip();
+    assert_eq!(planned, case_numbers(L02, "latency_from_planned_s"));
+    assert_eq!(sent, case_numbers(L02, "latency_from_sent_s"));
+}
+
+#[test]
+fn lengths_are_those_of_an_independent_program() {
+    // As in stream/tests.rs; 512 ± 25 % is 384 to 640.
+    let input = Lengths::uniform(512, 0.25).unwrap();
+    let schedule = draw(Spec {
+        prompts: PromptSource::Synthetic { input },
+        ..spec(open(4.0), Stop::Count(6))
+    });
+    let lengths: Vec<u32> = schedule.requests().map(|r| r.input_tokens.unwrap().get()).collect();
+    assert_eq!(lengths, [627, 444, 426, 415, 584, 407]);
+}
+
+#[test]
+fn a_prompt_has_its_planned_length_and_limit() {
+    let schedule = draw(spec(open(4.0), Stop::Count(20)));
+    for request in schedule.requests() {
+        let prompt = schedule.prompt(&request, RunNonce::new(5));
+        let Content::Text(text) = &prompt.content else { panic!("a text") };
+        assert_eq!(Some(Tokens::new(estimate_tokens(text))), request.input_tokens);
+        assert_eq!(prompt.max_output_tokens, request.max_output_tokens);
+    }
+}
+
+#[test]
+fn one_use_of_the_seed_does_not_move_another() {
+    let base = draw(spec(open(4.0), Stop::Count(50)));
+    let longer = draw(Spec {
+        prompts: PromptSource::Synthetic { input: Lengths::fixed(2000).unwrap() },
+        cache: CacheRegime::None,
+        ..spec(open(4.0), Stop::Count(50))
+    });
+    assert!(base.arrivals().eq(longer.arrivals()));
+    let outputs = |s: &Schedule| s.requests().map(|r| r.max_output_tokens).collect::<Vec<_>>();
+    assert_eq!(outputs(&base), outputs(&longer));
+    let closed = draw(spec(closed(4), Stop::Count(50)));
+    assert_eq!(text(&base, 7, 1), text(&closed, 7, 1));
+}
+
+#[test]
+fn a_list_goes_round_and_says_so() {
+    let with = |n, order, count| {
+        Schedule::draw(Spec {
+            prompts: list(n, order),
+            cache: CacheRegime::AsIs,
+            ..spec(open(4.0), Stop::Count(count))
+        })
+        .unwrap()
+    };
+    let (schedule, notes) = with(3, Order::AsIs, 7);
+    let used: Vec<_> = schedule.requests().map(|request| request.prompt).collect();
+    assert_eq!(used, [0, 1, 2, 0, 1, 2, 0].map(PromptRef::Listed));
+    assert_eq!(notes, [Note::Oversampled { requests: 7, prompts: 3 }]);
+    assert!(notes[0].to_string().contains("2.3 uses each"), "{}", notes[0]);
+    assert_eq!(schedule.different_prompts(), Some(3));
+
+    let (shuffled, notes) = with(8, Order::Shuffled, 8);
+    let used: Vec<_> = shuffled.requests().map(|request| request.prompt).collect();
+    assert_eq!(used, [3, 7, 5, 1, 4, 2, 0, 6].map(PromptRef::Listed));
+    assert_eq!(notes, []);
+
+    let (_, notes) = Schedule::draw(Spec {
+        prompts: PromptSource::fixed("hello"),
+        cache: CacheRegime::AsIs,
+        ..spec(closed(2), Stop::Duration(Span::from_ms(1)))
+    })
+    .unwrap();
+    assert_eq!(notes, [Note::MayRepeat { prompts: 1 }]);
+}
+
+#[test]
+fn own_prompts_take_a_nonce_only_when_asked() {
+    let with = |nonce_in_own_prompts| {
+        Schedule::draw(Spec {
+            prompts: PromptSource::fixed("Why is the sky blue?"),
+            nonce_in_own_prompts,
+            ..spec(open(4.0), Stop::Count(1))
+        })
+        .unwrap()
+    };
+    let (plain, notes) = with(false);
+    assert_eq!(text(&plain, 0, 7), "Why is the sky blue?");
+    assert_eq!(plain.cache(), CacheRegime::AsIs);
+    assert_eq!(notes, [Note::NonceLeftOut { regime: CacheRegime::Cold }]);
+    let (asked, notes) = with(true);
+    assert_eq!(asked.cache(), CacheRegime::Cold);
+    assert_eq!(notes, []);
+    assert!(text(&asked, 0, 7).ends_with("\n\nWhy is the sky blue?"));
+    // Six of the text, eight of the nonce.
+    assert_eq!(asked.request(0).unwrap().input_tokens, Some(Tokens::new(14)));
+    assert_ne!(plain.hash(), asked.hash());
+}
+
+#[test]
+fn limits_of_answers_come_from_where_they_should() {
+    let mut own = Prompt::text("one");
+    own.max_output_tokens = Some(Tokens::new(10));
+    let prompts =
+        PromptSource::List { prompts: vec![own, Prompt::text("two")], order: Order::AsIs };
+    let limits = |output| {
+        let schedule = draw(Spec {
+            prompts: prompts.clone(),
+            output,
+            output_forced: true,
+            ..spec(open(4.0), Stop::Count(2))
+        });
+        schedule
+            .requests()
+            .map(|r| (r.max_output_tokens.map(Tokens::get), r.output_forced))
+            .collect::<Vec<_>>()
+    };
+    let five = Lengths::fixed(5).unwrap();
+    assert_eq!(limits(OutputLength::Unlimited), [(None, false), (None, false)]);
+    assert_eq!(limits(OutputLength::Drawn(five)), [(Some(5), true), (Some(5), true)]);
+    let otherwise = Some(five);
+    assert_eq!(limits(OutputLength::OfPrompt { otherwise }), [(Some(10), true), (Some(5), true)]);
+    assert_eq!(
+        limits(OutputLength::OfPrompt { otherwise: None }),
+        [(Some(10), true), (None, false)]
+    );
+}
+
+#[test]
+fn the_hash_follows_what_is_sent_and_when() {
+    let base = || spec(open(4.0), Stop::Count(50));
+    let hash = |spec| draw(spec).hash();
+    let same = hash(base());
+    assert_eq!(same, hash(base()));
+    let changed = [
+        hash(Spec { seed: 2, ..base() }),
+        hash(Spec { load: open(5.0), ..base() }),
+        hash(Spec { load: closed(4), ..base() }),
+        hash(Spec { stop: Stop::Count(51), ..base() }),
+        hash(Spec { output: OutputLength::Unlimited, ..base() }),
+        hash(Spec { output_forced: true, ..base() }),
+        hash(Spec { cache: CacheRegime::None, ..base() }),
+        hash(Spec { labels: vec![("tenant".into(), "a".into())], ..base() }),
+        hash(Spec { prompts: list(3, Order::AsIs), ..base() }),
+        hash(Spec { prompts: list(4, Order::AsIs), ..base() }),
+        hash(Spec { prompts: list(3, Order::Shuffled), ..base() }),
+    ];
+    let all: std::collections::HashSet<_> = changed.iter().chain([&same]).collect();
+    assert_eq!(all.len(), changed.len() + 1);
+}
+
+#[test]
+fn labels_are_sorted_by_name() {
+    let label = |name: &str| (name.to_owned(), "x".to_owned());
+    let schedule = draw(Spec {
+        labels: vec![label("tenant"), label("class")],
+        ..spec(open(4.0), Stop::Count(1))
+    });
+    let planned = schedule.request(0).unwrap().planned();
+    assert_eq!(planned.labels, [label("class"), label("tenant")]);
+    assert_eq!(planned.session, 0);
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let refused = |load, stop| Schedule::draw(spec(load, stop)).unwrap_err();
+    assert_eq!(refused(open(0.0), Stop::Count(1)), SpecError::Load(LoadError::Rate(0.0)));
+    assert_eq!(refused(open(1e6), Stop::Count(MAX_TIMED + 1)), SpecError::TooManyArrivals);
+    assert_eq!(refused(open(1e-9), Stop::Count(1)), SpecError::Load(LoadError::Horizon));
+    let moment = Span::from_us(1);
+    assert_eq!(refused(open(1.0), Stop::Duration(moment)), SpecError::NoArrival(moment));
+    let empty = Spec {
+        prompts: PromptSource::List { prompts: Vec::new(), order: Order::AsIs },
+        ..spec(open(1.0), Stop::Count(1))
+    };
+    assert_eq!(Schedule::draw(empty).unwrap_err(), SpecError::NoPrompts);
+}
+
+#[test]
+fn users_without_work_are_told_of() {
+    let (_, notes) = Schedule::draw(spec(closed(8), Stop::Count(5))).unwrap();
+    assert!(notes.contains(&Note::IdleUsers { users: 8, requests: 5 }));
+}
+
+/// Two conversations: 0 → 1 → 3 (3 also waits for 0), and 2 alone.
+fn conversation() -> Vec<Request> {
+    let request = |index, session, turn, parents: &[u32]| Request {
+        index,
+        after: if parents.is_empty() {
+            After::Instant(At::from_us(i64::from(index)))
+        } else {
+            After::Parents { of: parents.to_vec(), think: Span::from_ms(200) }
+        },
+        session,
+        turn,
+        labels: Vec::new(),
+        prompt: PromptRef::Written(Tokens::new(8)),
+        input_tokens: Some(Tokens::new(8)),
+        max_output_tokens: None,
+        output_forced: false,
+    };
+    vec![
+        request(0, 0, 0, &[]),
+        request(1, 0, 1, &[0]),
+        request(2, 1, 0, &[]),
+        request(3, 0, 2, &[0, 1]),
+    ]
+}
+
+fn of_requests(requests: Vec<Request>) -> Result<Schedule, SpecError> {
+    Schedule::of_requests(spec(open(4.0), Stop::Count(1)), requests).map(|(schedule, _)| schedule)
+}
+
+#[test]
+fn a_conversation_stays_with_one_worker() {
+    let schedule = of_requests(conversation()).unwrap();
+    assert_eq!(schedule.count(), Some(4));
+    let dealt = |worker| schedule.deal(worker, 2).map(|r| r.index).collect::<Vec<_>>();
+    assert_eq!(dealt(0), [0, 1, 3]);
+    assert_eq!(dealt(1), [2]);
+    assert_eq!(schedule.arrivals().collect::<Vec<_>>(), [At::ZERO, At::from_us(2)]);
+    let mut other = conversation();
+    other[1].after = After::Parents { of: vec![0], think: Span::from_ms(201) };
+    assert_ne!(schedule.hash(), of_requests(other).unwrap().hash());
+}
+
+#[test]
+fn every_broken_rule_of_a_graph_has_its_error() {
+    let broken = |change: &dyn Fn(&mut Vec<Request>)| {
+        let mut requests = conversation();
+        change(&mut requests);
+        match of_requests(requests) {
+            Err(SpecError::Graph(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    let after = |of: &[u32]| After::Parents { of: of.to_vec(), think: Span::ZERO };
+    assert_eq!(broken(&|r| r.clear()), GraphError::Empty);
+    assert_eq!(broken(&|r| r[1].index = 7), GraphError::Index { position: 1, index: 7 });
+    for parent in [1, 3, 9] {
+        assert_eq!(
+            broken(&|r| r[1].after = after(&[parent])),
+            GraphError::ParentNotBefore { index: 1, parent }
+        );
+    }
+    assert_eq!(
+        broken(&|r| r[3].after = after(&[1, 1])),
+        GraphError::ParentTwice { index: 3, parent: 1 }
+    );
+    assert_eq!(
+        broken(&|r| r[3].after = after(&[2])),
+        GraphError::ParentElsewhere { index: 3, parent: 2 }
+    );
+    assert_eq!(broken(&|r| r[3].after = after(&[])), GraphError::NoParents { index: 3 });
+    assert_eq!(
+        broken(&|r| r[0].after = After::Slot { think: Span::ZERO }),
+        GraphError::Start { index: 0, kind: "open" }
+    );
+    for us in [-1, i64::MAX] {
+        assert_eq!(
+            broken(&|r| r[0].after = After::Instant(At::from_us(us))),
+            GraphError::Time { index: 0 }
+        );
+    }
+    assert_eq!(broken(&|r| r[2].prompt = PromptRef::Listed(0)), GraphError::Prompt { index: 2 });
+    assert_eq!(
+        broken(&|r| r[2].prompt = PromptRef::Written(Tokens::new(0))),
+        GraphError::Prompt { index: 2 }
+    );
+}
+
+#[test]
+fn chains_are_bounded() {
+    let chain = |length: u32| {
+        let first = conversation().swap_remove(0);
+        (0..length)
+            .map(|index| Request {
+                index,
+                after: match index.checked_sub(1) {
+                    Some(parent) => After::Parents { of: vec![parent], think: Span::ZERO },
+                    None => first.after.clone(),
+                },
+                ..first.clone()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(of_requests(chain(MAX_DEPTH + 1)).is_ok());
+    assert_eq!(
+        of_requests(chain(MAX_DEPTH + 2)).unwrap_err(),
+        SpecError::Graph(GraphError::TooDeep { index: MAX_DEPTH + 1 })
+    );
+}
+
+fn any_load() -> impl Strategy<Value = Load> {
+    let rate = PerSecond::new(50.0);
+    prop_oneof![
+        Just(Load::Open { rate, burstiness: 1.0 }),
+        (1u32..40).prop_map(move |users| Load::Capped { rate, burstiness: 0.5, users }),
+        (1u32..40).prop_map(|users| Load::Closed { users, think: Span::ZERO }),
+        Just(Load::Burst),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn workers_together_hold_the_whole_schedule(
+        load in any_load(), n in 1u32..120, workers in 1u32..101, seed: u64,
+    ) {
+        let schedule = draw(Spec { seed, ..spec(load, Stop::Count(n)) });
+        let mut dealt: Vec<Request> = Vec::new();
+        let mut users = 0;
+        for worker in 0..workers {
+            let share: Vec<_> = schedule.deal(worker, workers).collect();
+            prop_assert!(share.is_sorted_by_key(|request| request.index));
+            let has = schedule.users_of(worker, workers);
+            // Work without a user would never be sent.
+            prop_assert!(share.is_empty() || has != Some(0));
+            users += has.unwrap_or(0);
+            for request in &share {
+                prop_assert_eq!(schedule.owner(request, workers), worker);
+            }
+            dealt.extend(share);
+        }
+        prop_assert_eq!(users, load.users().unwrap_or(0));
+        dealt.sort_by_key(|request| request.index);
+        prop_assert_eq!(dealt, schedule.requests().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn units_go_to_workers_in_turn(n in 1u32..50, workers in 1u32..8, each in 1u32..8) {
+        for load in [open(50.0), closed(workers * each)] {
+            let schedule = draw(spec(load, Stop::Count(n)));
+            for request in schedule.requests() {
+                prop_assert_eq!(schedule.owner(&request, workers), request.index % workers);
+            }
+        }
+    }
+
+    #[test]
+    fn prompts_do_not_depend_on_who_asks_first(seed: u64, nonce: u64, workers in 1u32..9) {
+        let schedule = draw(Spec { seed, cache: CacheRegime::None, ..spec(open(50.0), Stop::Count(20)) });
+        let in_order: Vec<String> = (0..20).map(|k| text(&schedule, k, nonce)).collect();
+        let again = draw(schedule.spec().clone());
+        for worker in (0..workers).rev() {
+            for request in again.deal(worker, workers) {
+                prop_assert_eq!(&text(&again, request.index, nonce), &in_order[request.index as usize]);
+            }
+        }
+        prop_assert_eq!(schedule.hash(), again.hash());
+    }
+}
