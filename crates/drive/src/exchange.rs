@@ -69,7 +69,7 @@ impl Attempt {
                 self.reconnects = 1;
                 continue;
             }
-            let framing = reader.answer_done().then(|| reader.take_framing());
+            let framing = reader.answer_done().then(|| reader.framing());
             self.close(ended.close, ended.at);
             if let Some(framing) = framing {
                 keep(worker, connection, framing);
@@ -220,7 +220,7 @@ fn keep(worker: &Rc<Worker>, mut connection: Connection, mut framing: http1::Dec
             while !framing.is_done() {
                 let mut broken = false;
                 let mut take = |bytes: &[u8], _: At| {
-                    broken = framing.feed(bytes, &mut |_| {}).is_err();
+                    broken = framing.feed(bytes, |_| {}).is_err();
                 };
                 let open = connection.read(&worker.buffer, worker.clock, &mut take).await;
                 if broken || !matches!(open, Ok(true)) {

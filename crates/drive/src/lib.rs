@@ -1,1 +1,20 @@
-//! stub
+//! The client side: sockets, clocks, tasks. It walks a schedule against a
+//! target and gives back one record a request.
+
+mod clock;
+mod connection;
+mod exchange;
+pub mod fetch;
+mod interrupt;
+mod job;
+mod run;
+pub mod secret;
+mod timer;
+pub mod tls;
+mod worker;
+
+pub use clock::{Clock, monotonic_ns};
+pub use connection::Target;
+pub use interrupt::Control;
+pub use job::{IDLE_LIMIT, Job, MAX_REQUEST_TIMEOUT};
+pub use run::{Early, End, Happening, StartError, StopRules, run};

@@ -40,8 +40,9 @@ pub struct Listen {
     pub keep_body_bytes: usize,
     /// Tokens kept in the truth log, over all requests. Sixteen bytes each.
     pub keep_truth_tokens: usize,
-    /// The thread wakes this much before a deadline and spins, because a
-    /// sleeping thread is woken tens of microseconds late.
+    /// The thread wakes at most this much before a deadline and spins, because
+    /// a sleeping thread is woken late. How much of it is used follows how late
+    /// this machine is seen to wake.
     pub spin: Duration,
 }
 
@@ -55,7 +56,7 @@ impl Default for Listen {
             keep_requests: 1024,
             keep_body_bytes: 16 << 20,
             keep_truth_tokens: 8 << 20,
-            spin: Duration::from_micros(50),
+            spin: Duration::from_micros(200),
         }
     }
 }

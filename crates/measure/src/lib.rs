@@ -3,6 +3,7 @@
 //! A run is a list of [`record::Record`]s; a metric is a function of records.
 //! Nothing here reads a clock, a socket, a file or a random source.
 
+pub mod accuracy;
 pub mod caveat;
 mod caveats;
 pub mod definition;
@@ -17,6 +18,7 @@ pub mod request;
 pub mod slo;
 pub mod statistics;
 pub mod summary;
+pub mod threshold;
 pub mod undefined;
 pub mod unit;
 pub mod validity;

@@ -182,9 +182,11 @@ impl<'a> Timed<'a> {
     /// TTFC in ms: first visible text − start.
     pub fn ttfc(&self) -> Value {
         match self.successful()? {
-            Marks::Stamped(stamped) => {
-                stamped.first_text.map(Span::ms).ok_or(Undefined::NoVisibleText)
-            }
+            Marks::Stamped(stamped) => match stamped.first_text {
+                Some(first) => Ok(first.ms()),
+                None if stamped.arrivals.is_empty() => Err(Undefined::NotStreamed),
+                None => Err(Undefined::NoVisibleText),
+            },
             Marks::Reported { .. } => Err(Undefined::NotInFile),
         }
     }
@@ -192,9 +194,9 @@ impl<'a> Timed<'a> {
     /// Thinking time in ms: TTFC − TTFT.
     pub fn thinking(&self) -> Value {
         let (ttfc, ttft) = (self.ttfc()?, self.ttft()?);
-        let exact = self.stamped().and_then(|stamped| {
-            Some((stamped.first_text? - stamped.arrivals.first()?.at).ms())
-        });
+        let exact = self
+            .stamped()
+            .and_then(|stamped| Some((stamped.first_text? - stamped.arrivals.first()?.at).ms()));
         let thinking = exact.unwrap_or(ttfc - ttft);
         let reasoned = self.record.events.carries.iter().any(|c| c.any(Carries::REASONING));
         if reasoned { Ok(thinking) } else { Err(Undefined::NoReasoning) }
@@ -244,8 +246,7 @@ impl<'a> Timed<'a> {
                     let carries = &self.record.events.carries;
                     carries.iter().filter(|c| !c.any(Carries::WHOLE)).any(wanted)
                 };
-                let apart = imported
-                    || seen(|c| c.any(Carries::USAGE) && !c.any(Carries::CHOICE));
+                let apart = imported || seen(|c| c.any(Carries::USAGE) && !c.any(Carries::CHOICE));
                 match self.record.answer.counts.usage {
                     Some(tokens) if apart && tokens.get() > 0 => Ok(tokens.get()),
                     // No text has no tokens, whatever the tokenizer.

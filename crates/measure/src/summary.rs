@@ -198,10 +198,8 @@ pub struct TokenTotals {
 /// Computes all figures of a run.
 pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) -> Summary {
     let look = |definition: &Definition| -> Vec<Timed<'_>> {
-        let mut timed: Vec<Timed<'_>> = records
-            .iter()
-            .map(|record| Timed::new(record, definition, facts.settings))
-            .collect();
+        let mut timed: Vec<Timed<'_>> =
+            records.iter().map(|record| Timed::new(record, definition, facts.settings)).collect();
         // Sums of floats depend on their order, so it is always the schedule's.
         timed.sort_by_key(|request| request.record.index);
         timed
@@ -629,6 +627,9 @@ fn absent(summary: &Summary) -> Vec<(String, String)> {
             "the server does not say which prompt tokens were cached",
         ),
         ("throughput.req_s", throughput.req_s, Undefined::NoTime.text()),
+        ("throughput.wasted_tok_s", throughput.wasted_tok_s, Undefined::NoTime.text()),
+        ("load.duration_s", summary.load.duration_s, Undefined::NoTime.text()),
+        ("load.completed_rps", summary.load.completed_rps, Undefined::NoTime.text()),
     ];
     for (key, value, reason) in rates {
         if value.is_none() {

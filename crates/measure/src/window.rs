@@ -190,7 +190,10 @@ fn steady_closed(records: &[Record], users: usize) -> Result<Window, NoSteady> {
 }
 
 /// A load trends when its mean in flight rises, or falls, over all four
-/// quarters and by more than a quarter and one request in all.
+/// quarters and by more than a tenth and one request in all. Not by more than
+/// a quarter: the window of an open loop starts where the number in flight
+/// reaches its later mean, so that a backlog that grows evenly from nothing
+/// rises by only 24 % inside it.
 fn refuse_trend(records: &[Record], window: Window) -> Result<(), NoSteady> {
     let quarter = Span::from_us(window.length().us() / 4);
     let mut from = window.from;
@@ -204,6 +207,6 @@ fn refuse_trend(records: &[Record], window: Window) -> Result<(), NoSteady> {
     let rises = means.windows(2).all(|pair| pair[1] > pair[0]);
     let falls = means.windows(2).all(|pair| pair[1] < pair[0]);
     let (first, last) = (means[0], means[3]);
-    let far = (last - first).abs() > f64::max(1.0, 0.25 * f64::min(first, last));
+    let far = (last - first).abs() > f64::max(1.0, 0.10 * f64::min(first, last));
     if (rises || falls) && far { Err(NoSteady::Trending { first, last }) } else { Ok(()) }
 }

@@ -3,3 +3,5 @@
 pub mod explain;
 pub mod lang;
 pub mod metrics_page;
+pub mod number;
+pub mod terminal;

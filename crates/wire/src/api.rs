@@ -231,7 +231,9 @@ pub enum UrlError {
     #[error("--endpoint {0:?} must be a path such as /v1/completions; give the rest as --url")]
     EndpointIsUrl(String),
     /// Triton's path contains the model's name.
-    #[error("this API has the model in its path; give --model or a --url that ends in generate_stream")]
+    #[error(
+        "this API has the model in its path; give --model or a --url that ends in generate_stream"
+    )]
     ModelNeeded,
 }
 

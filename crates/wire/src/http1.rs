@@ -123,7 +123,7 @@ enum Chunk {
 }
 
 /// The decoder of one response.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoder {
     head_limit: usize,
     head_bytes: usize,
@@ -168,11 +168,7 @@ impl Decoder {
     /// Takes the bytes of one read and hands what they contain to `sink`. After
     /// an error every further call gives the same error. Bytes behind the end
     /// are dropped and make the connection unfit for reuse.
-    pub fn feed(
-        &mut self,
-        bytes: &[u8],
-        mut sink: impl FnMut(Part<'_>),
-    ) -> Result<(), Error> {
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Part<'_>)) -> Result<(), Error> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
         }
@@ -563,11 +559,7 @@ impl Decompressor {
     }
 
     /// Takes compressed bytes and hands on all that they make readable.
-    pub fn feed(
-        &mut self,
-        mut bytes: &[u8],
-        mut sink: impl FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    pub fn feed(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<(), Error> {
         while let Some((&byte, behind)) = bytes.split_first() {
             match &mut self.wrapping {
                 Wrapping::GzipHeader(header) => {
@@ -611,24 +603,20 @@ impl Decompressor {
 
     /// Inflates until the input is used up or the stream ends; gives the
     /// number of bytes used.
-    fn inflate_some(
-        &mut self,
-        bytes: &[u8],
-        sink: &mut impl FnMut(&[u8]),
-    ) -> Result<usize, Error> {
+    fn inflate_some(&mut self, bytes: &[u8], sink: &mut impl FnMut(&[u8])) -> Result<usize, Error> {
         let mut used = 0;
         loop {
             let (in_before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
-            let status = self
-                .inflate
-                .decompress(&bytes[used..], &mut self.output, FlushDecompress::None)
-                .map_err(|_| Error::Compressed)?;
+            let status =
+                self.inflate.decompress(&bytes[used..], &mut self.output, FlushDecompress::None);
             let took = (self.inflate.total_in() - in_before) as usize;
             let made = (self.inflate.total_out() - out_before) as usize;
             used += took;
             if made > 0 {
+                // What came before the damage is as good as without it.
                 sink(&self.output[..made]);
             }
+            let status = status.map_err(|_| Error::Compressed)?;
             if status == Status::StreamEnd {
                 let gzip = matches!(self.wrapping, Wrapping::Data(true));
                 self.wrapping = if gzip { Wrapping::GzipTrailer(8) } else { Wrapping::Over };

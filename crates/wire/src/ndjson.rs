@@ -27,11 +27,7 @@ impl Decoder {
     /// Takes the bytes of one read and hands every line that they complete to
     /// `sink`, as an event without kind. Blank lines are none. After an error
     /// every further call gives the same error.
-    pub fn feed(
-        &mut self,
-        bytes: &[u8],
-        mut sink: impl FnMut(Event<'_>),
-    ) -> Result<(), TooLarge> {
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<(), TooLarge> {
         if let Some(failed) = self.failed {
             return Err(failed);
         }
@@ -87,11 +83,10 @@ mod tests {
 
     #[test]
     fn a06_lines_cut_and_joined_by_reads_come_out_whole() {
-        assert_eq!(decode(&["{\"a\"", ":1}\n{\"b\":2}\n{\"c\"", ":3}\n"]).0, [
-            "{\"a\":1}",
-            "{\"b\":2}",
-            "{\"c\":3}"
-        ]);
+        assert_eq!(
+            decode(&["{\"a\"", ":1}\n{\"b\":2}\n{\"c\"", ":3}\n"]).0,
+            ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"]
+        );
     }
 
     #[test]

@@ -150,11 +150,7 @@ impl Decoder {
 
     /// Takes the bytes of one read and hands every event that they complete to
     /// `sink`. After an error every further call gives the same error.
-    pub fn feed(
-        &mut self,
-        bytes: &[u8],
-        mut sink: impl FnMut(Event<'_>),
-    ) -> Result<(), TooLarge> {
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<(), TooLarge> {
         if let Some(failed) = self.failed {
             return Err(failed);
         }
@@ -311,8 +307,7 @@ mod tests {
     #[test]
     fn every_line_end_gives_the_same_events() {
         for end in ["\n", "\r", "\r\n"] {
-            let stream =
-                "event: e\ndata: a\ndata:b\n\n:c\nid: 1\n\ndata\n\n".replace('\n', end);
+            let stream = "event: e\ndata: a\ndata:b\n\n:c\nid: 1\n\ndata\n\n".replace('\n', end);
             let (seen, open, comments) = decode(&[&stream]);
             let want = [("e", "a\nb"), ("", "")].map(|(k, d)| (k.to_owned(), d.to_owned()));
             assert_eq!(seen, want, "line end {end:?}");

@@ -342,3 +342,68 @@ fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, Connection) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        (client, Connection::new(stream, 0, Limits::default()))
+    }
+
+    fn token(at_ns: u64, bytes: Vec<u8>) -> Step {
+        Step { at_ns, action: Action::Send(bytes), tokens: 1, last: false }
+    }
+
+    #[test]
+    fn tokens_that_the_kernel_does_not_take_are_counted_and_hold_the_script_back() {
+        let (mut client, mut connection) = pair();
+        // More than any socket buffer takes without a reader.
+        let large = vec![b'x'; 32 << 20];
+        let steps = [token(5, b"one".to_vec()), token(6, large.clone()), token(7, b"two".to_vec())];
+        connection.begin(
+            Play {
+                start_ns: 100,
+                steps: Box::new(steps.into_iter()),
+                truth_id: Some("r".into()),
+                more: false,
+            },
+            Some(90),
+        );
+        for due_ns in [105, 106] {
+            assert_eq!(connection.prepare(), Next::At(due_ns));
+            connection.perform(due_ns + 1, |_| panic!("no step ends the answer")).unwrap();
+        }
+        assert_eq!(connection.prepare(), Next::Wait);
+        assert!(connection.wanted().contains(EpollFlags::EPOLLOUT));
+
+        let reader = std::thread::spawn(move || {
+            let mut bytes = vec![0; 3 + (32 << 20)];
+            client.read_exact(&mut bytes).unwrap();
+            (client, bytes)
+        });
+        while connection.has_unwritten() {
+            connection.flush().unwrap();
+        }
+        let (_client, bytes) = reader.join().unwrap();
+        assert!(bytes.starts_with(b"onexxx") && bytes.ends_with(b"x"));
+        assert_eq!(connection.prepare(), Next::At(107));
+        connection.perform(1_000, |_| panic!("no step ends the answer")).unwrap();
+        let expected = Truth {
+            id: "r".into(),
+            arrival_ns: 90,
+            token_ns: vec![16, 17, 910],
+            planned_token_ns: Some(vec![15, 16, 17]),
+            held_tokens: 1,
+        };
+        assert_eq!(connection.take_truth(), Some(expected));
+        assert_eq!(connection.prepare(), Next::Finished);
+    }
+}

@@ -16,7 +16,7 @@ use wire::truth::Truth;
 
 use super::connection::{Connection, Next, Read, State};
 use super::{Listen, Shared};
-use crate::clock::{Alarm, monotonic_ns};
+use crate::clock::{Alarm, Margin, monotonic_ns};
 use crate::request::{Progress, Request};
 use crate::script::{Play, Respond};
 
@@ -48,7 +48,7 @@ struct Due {
 
 pub(super) struct Reactor {
     at: Listen,
-    spin_ns: u64,
+    margin: Margin,
     epoll: Epoll,
     listener: TcpListener,
     /// None while the listener is asked; else when to ask again at the latest.
@@ -86,7 +86,7 @@ impl Reactor {
         control.resize(control.capacity(), 0);
         Ok(Self {
             at,
-            spin_ns: u64::try_from(at.spin.as_nanos()).unwrap_or(u64::MAX),
+            margin: Margin::new(u64::try_from(at.spin.as_nanos()).unwrap_or(u64::MAX)),
             epoll,
             listener,
             accept_paused_until_ns: None,
@@ -119,8 +119,9 @@ impl Reactor {
 
     /// One turn; false when the server is to stop.
     fn turn(&mut self) -> io::Result<bool> {
+        let margin_ns = self.margin.ns();
         let timeout = match self.next_deadline_ns() {
-            Some(at_ns) if at_ns <= monotonic_ns().saturating_add(self.spin_ns) => {
+            Some(at_ns) if at_ns <= monotonic_ns().saturating_add(margin_ns) => {
                 while monotonic_ns() < at_ns {
                     std::hint::spin_loop();
                 }
@@ -128,10 +129,11 @@ impl Reactor {
                 EpollTimeout::ZERO
             }
             next => {
-                self.alarm.set(next.map(|at_ns| at_ns - self.spin_ns))?;
+                self.alarm.set(next.map(|at_ns| at_ns - margin_ns))?;
                 EpollTimeout::NONE
             }
         };
+        let slept = timeout == EpollTimeout::NONE;
         let mut events = [EpollEvent::empty(); EVENTS_PER_TURN];
         let count = match self.epoll.wait(&mut events, timeout) {
             Ok(count) => count,
@@ -141,7 +143,12 @@ impl Reactor {
         for event in &events[..count] {
             match event.data() {
                 STOP => return Ok(false),
-                ALARM => self.alarm.rang(),
+                ALARM => {
+                    // Only a thread that slept tells how late it is woken.
+                    if let Some(late_ns) = self.alarm.rang().filter(|_| slept && count == 1) {
+                        self.margin.learn(late_ns);
+                    }
+                }
                 LISTENER => self.accept()?,
                 data => self.socket_event(data, event.events()),
             }

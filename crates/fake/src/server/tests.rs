@@ -279,7 +279,7 @@ fn truth_strays_little_from_the_plan() {
 #[ignore = "measures for two seconds a row"]
 #[expect(clippy::print_stderr, reason = "the figures are what it is run for")]
 fn measure_how_far_truth_strays_from_the_plan() {
-    for (streams, lockstep) in [(1, false), (10,false), (50, false), (200, false), (200, true)] {
+    for (streams, lockstep) in [(1, false), (200, false), (200, true)] {
         let token_interval = Duration::from_millis(20);
         let mut us = deviations_us(
             streams,
@@ -305,8 +305,7 @@ fn measure_how_far_truth_strays_from_the_plan() {
 
 /// How late each token's write was, with clients that read as it comes.
 fn deviations_us(streams: usize, tokens: u32, engine_config: EngineConfig) -> Vec<f64> {
-    let spin: u64 = std::env::var("SPIN").unwrap_or("50".into()).parse().unwrap();
-    let server = Server::start(Config{engine: engine_config, listen: Listen{spin: Duration::from_micros(spin), ..Listen::default()}}).unwrap();
+    let server = engine(engine_config);
     let poll = nix::sys::epoll::Epoll::new(nix::sys::epoll::EpollCreateFlags::empty()).unwrap();
     let mut clients: Vec<Client> = (0..streams).map(|_| Client::to(&server)).collect();
     for (index, client) in clients.iter_mut().enumerate() {

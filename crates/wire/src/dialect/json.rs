@@ -321,7 +321,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
 
 struct NameVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> NameVisitor<'a> {
+impl<'a> NameVisitor<'a> {
     fn number<E>(value: impl ToString) -> Result<Name<'a>, E> {
         Ok(Name { name: Cow::Owned(value.to_string()), message: Cow::Borrowed("") })
     }
@@ -507,7 +507,9 @@ fn copy_string(literal: &[u8], out: &mut Vec<u8>) {
     while at < literal.len() {
         let rest = &literal[at..];
         let step = match surrogate(rest) {
-            Some(high) if high < 0xdc00 && surrogate(&rest[6..]).is_some_and(|low| low >= 0xdc00) => {
+            Some(high)
+                if high < 0xdc00 && surrogate(&rest[6..]).is_some_and(|low| low >= 0xdc00) =>
+            {
                 out.extend_from_slice(&rest[..12]);
                 12
             }

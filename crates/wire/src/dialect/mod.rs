@@ -108,12 +108,8 @@ impl Listener {
     /// tool arguments of choice 0.
     pub fn new(api: Api, keep_text: bool) -> Self {
         let kept = || keep_text.then(String::new);
-        let answer = Answer {
-            text: kept(),
-            reasoning: kept(),
-            tool_arguments: kept(),
-            ..Answer::default()
-        };
+        let answer =
+            Answer { text: kept(), reasoning: kept(), tool_arguments: kept(), ..Answer::default() };
         Self {
             api,
             answer,
@@ -160,6 +156,15 @@ impl Listener {
         Some(self.close_event())
     }
 
+    /// True when the data of an event that was still open is whole: the
+    /// sentinel, or JSON.
+    pub fn is_complete(data: &[u8]) -> bool {
+        let data = data.trim_ascii();
+        data == DONE
+            || serde_json::from_slice::<serde::de::IgnoredAny>(data).is_ok()
+            || json::repair(data).is_some()
+    }
+
     /// A dialect applies nothing before its event is parsed, so trying again
     /// counts nothing twice.
     fn hear_repaired(&mut self, kind: &[u8], data: &[u8]) {
@@ -204,14 +209,18 @@ impl Listener {
             }
         }
         let output = self.now.carries.is_output();
-        self.now.carries = if self.in_band { Carries::ERROR } else { Carries::NOTHING };
-        self.now.listed = 0;
-        let heard = self.close_event();
-        self.arrivals += u32::from(output);
+        let choice = self.now.choice.unwrap_or(0);
+        let mut carries = Carries::WHOLE;
+        if self.in_band {
+            carries = carries.with(Carries::ERROR);
+        } else {
+            carries = carries.with(Carries::FINISH);
+            self.answer.warnings.add(Warnings::NOT_STREAMED);
+        }
+        self.completion = self.completion.max(self.now.completion);
+        self.arrivals = u32::from(output);
         self.terminal = true;
-        self.answer.warnings.add(Warnings::NOT_STREAMED);
-        let carries = heard.carries.with(Carries::WHOLE).with(Carries::FINISH);
-        Some(Heard { carries, tokens: 0, ..heard })
+        Some(Heard { carries, tokens: 0, choice })
     }
 
     /// Turns what the event said into its row.
@@ -229,10 +238,7 @@ impl Listener {
             let growth = completion.saturating_sub(before);
             let running = self.api == Api::Sglang || carries.any(Carries::CHOICE);
             if running && growth > 0 {
-                if self.api.has_choices()
-                    && !carries.is_output()
-                    && !carries.any(Carries::FINISH)
-                {
+                if self.api.has_choices() && !carries.is_output() && !carries.any(Carries::FINISH) {
                     carries = carries.with(Carries::COUNT_GREW);
                 }
                 // With several choices the running count is that of one of
@@ -268,9 +274,7 @@ impl Listener {
     /// True when the API's end mark came. An API without one is never sure.
     pub fn is_whole(&self) -> bool {
         match self.api.entry().end_mark {
-            EndMark::DoneOrFinishReason => {
-                self.done || self.terminal || self.finish_reasons > 0
-            }
+            EndMark::DoneOrFinishReason => self.done || self.terminal || self.finish_reasons > 0,
             EndMark::TerminalEvent => self.terminal,
             EndMark::CleanClose => self.done || self.terminal,
         }
@@ -300,8 +304,7 @@ impl Listener {
     pub fn finish(mut self, finished: bool) -> Answer {
         let whole = self.terminal;
         let counts = &mut self.answer.counts;
-        let completion =
-            self.completion.or(self.placeholder.filter(|_| whole)).map(Tokens::new);
+        let completion = self.completion.or(self.placeholder.filter(|_| whole)).map(Tokens::new);
         match self.api.entry().tokens_source {
             TokensSource::Usage => counts.usage = completion,
             _ => counts.server = completion,
@@ -330,10 +333,7 @@ impl Listener {
             (finished && hidden, Warnings::HIDDEN_REASONING),
             (finished && bundled, Warnings::FIRST_CHUNK_BUNDLED),
             (finished && completion.is_none(), Warnings::NO_USAGE),
-            (
-                finished && self.api.has_choices() && streamed && !self.done,
-                Warnings::MISSING_DONE,
-            ),
+            (finished && self.api.has_choices() && streamed && !self.done, Warnings::MISSING_DONE),
             (
                 finished && self.api.has_choices() && self.finish_reasons == 0,
                 Warnings::MISSING_FINISH_REASON,
@@ -442,12 +442,7 @@ impl Listener {
     }
 
     /// The other counts; the latest value of each.
-    fn prompt_counts(
-        &mut self,
-        prompt: Option<u32>,
-        cached: Option<u32>,
-        reasoning: Option<u32>,
-    ) {
+    fn prompt_counts(&mut self, prompt: Option<u32>, cached: Option<u32>, reasoning: Option<u32>) {
         if prompt.is_some() {
             self.carries(Carries::USAGE);
         }
@@ -486,8 +481,7 @@ impl Listener {
         }
         self.in_band = true;
         self.answer.message = Some(sample(message));
-        self.answer.error_code =
-            (!code.is_empty()).then(|| clip(code, MESSAGE_LIMIT).to_owned());
+        self.answer.error_code = (!code.is_empty()).then(|| clip(code, MESSAGE_LIMIT).to_owned());
     }
 
     fn fault(&mut self, fault: &Fault<'_>, outer_kind: &str) {
@@ -523,18 +517,22 @@ const KEY_PREFIXES: &[&str] = &["sk-", "hf_", "nvapi-", "gsk_", "xai-", "AIza", 
 
 /// A bounded sample of what a server said, without keys.
 pub(crate) fn sample(text: &str) -> String {
+    let is_key_char = |c: char| c.is_ascii_alphanumeric() || "-_.~+/".contains(c);
     let mut sample = String::new();
+    let mut rest = clip(text.trim(), MESSAGE_LIMIT);
     let mut after_bearer = false;
-    for word in clip(text.trim(), MESSAGE_LIMIT).split_inclusive(char::is_whitespace) {
-        let bare = word.trim_matches(|c: char| c.is_whitespace() || c.is_ascii_punctuation());
-        let key = (after_bearer && bare.len() >= 8)
-            || (bare.len() >= 8 && KEY_PREFIXES.iter().any(|prefix| bare.starts_with(prefix)));
-        if key {
-            sample.push_str(&word.replace(bare, "[redacted]"));
-        } else {
-            sample.push_str(word);
+    while !rest.is_empty() {
+        let word = &rest[..rest.find(|c| !is_key_char(c)).unwrap_or(rest.len())];
+        let known = after_bearer || KEY_PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+        // Shorter words are no keys: "sk-" alone, "bearer token".
+        sample.push_str(if known && word.len() >= 8 { "[redacted]" } else { word });
+        if !word.is_empty() {
+            after_bearer = word.eq_ignore_ascii_case("bearer");
         }
-        after_bearer = bare.eq_ignore_ascii_case("bearer");
+        let behind = &rest[word.len()..];
+        let next = behind.find(is_key_char).unwrap_or(behind.len());
+        sample.push_str(&behind[..next]);
+        rest = &behind[next..];
     }
     sample
 }

@@ -86,7 +86,8 @@ pub(super) fn hear(data: &[u8], ear: &mut Listener) -> serde_json::Result<()> {
             ("prompt_eval_duration", line.prompt_eval_duration),
             ("eval_duration", line.eval_duration),
         ];
-        let sent = durations.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.0?)));
+        let sent =
+            durations.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.0?)));
         ear.timings(sent.collect());
         ear.terminal();
     }

@@ -94,13 +94,12 @@ pub(super) fn hear(kind: &[u8], data: &[u8], ear: &mut Listener) -> serde_json::
         | "response.custom_tool_call_input.delta"
         | "response.mcp_call_arguments.delta"
         | "response.code_interpreter_call_code.delta" => ear.tool_call(0, "", delta),
-        "response.output_item.added" | "response.output_item.done" => {
-            if event.item.0.is_some_and(|item| is_redacted(&item)) {
-                ear.redacted_reasoning();
-            }
+        "response.output_item.added" | "response.output_item.done"
+            if event.item.0.as_ref().is_some_and(is_redacted) =>
+        {
+            ear.redacted_reasoning();
         }
-        "response.completed" | "response.incomplete" | "response.failed"
-        | "response.cancelled" => {
+        "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
             let response = event.response.0.unwrap_or_default();
             hear_end(&response, kind, ear);
             ear.terminal();

@@ -1,0 +1,109 @@
+//! What a run does, fixed before it starts and shared by all workers.
+
+use std::sync::Arc;
+
+use measure::{Record, Span};
+use serde_json::json;
+use wire::api::{Api, Prompt, RequestSpec};
+use wire::head;
+use workload::prompt::{Content, RunNonce};
+use workload::schedule::Schedule;
+
+use crate::connection::Target;
+use crate::secret::Secrets;
+
+/// How long an idle connection may be used again. Common servers close idle
+/// connections after 5 s; one second less keeps clear of the race.
+pub const IDLE_LIMIT: Span = Span::from_ms(4_000);
+
+/// The longest time-out of a request: event times are 32-bit microseconds.
+pub const MAX_REQUEST_TIMEOUT: Span = Span::from_ms(4_000_000);
+
+/// A run.
+pub struct Job {
+    /// Its id: the head of every request's `x-request-id`.
+    pub run_id: String,
+    /// What is sent, and when.
+    pub schedule: Arc<Schedule>,
+    /// What makes this run's prompts unlike those of other runs.
+    pub nonce: RunNonce,
+    /// Where it is sent.
+    pub target: Target,
+    /// The API spoken there.
+    pub api: Api,
+    /// The request without its prompt and length.
+    pub template: RequestSpec,
+    /// Headers of every request, keys included.
+    pub headers: Vec<(String, String)>,
+    /// What must never be stored or printed.
+    pub secrets: Secrets,
+    /// Time without a byte after which a begun answer has failed.
+    pub idle_timeout: Span,
+    /// Time after which any request has failed.
+    pub request_timeout: Span,
+    /// Age at which an idle connection is no longer used.
+    pub idle_limit: Span,
+    /// Keep the texts of answers.
+    pub keep_text: bool,
+    /// Number of worker threads.
+    pub threads: u32,
+    /// Requests sent one after the other before the run, whose records are
+    /// dropped: the leading ones of this schedule.
+    pub warmup: Option<Arc<Schedule>>,
+}
+
+impl Job {
+    /// A prompt of the workload as the API takes it.
+    pub(crate) fn wire_prompt(&self, content: Content) -> Prompt {
+        match content {
+            Content::Text(text) => Prompt::Text(text),
+            Content::Messages(messages) => Prompt::Messages(
+                messages
+                    .into_iter()
+                    .map(|message| json!({"role": message.role, "content": message.content}))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// The bytes of request `index`.
+    pub(crate) fn encode(&self, index: u32, body: &[u8]) -> Vec<u8> {
+        let id = format!("{}-{index}", self.run_id);
+        let trace = trace_parent(&self.run_id, index);
+        let extra = [("x-request-id", id.as_str()), ("traceparent", trace.as_str())];
+        head::encode("POST", &self.target.url, &self.headers, &extra, body)
+    }
+
+    /// Takes secrets out of everything that came from the server: it may echo
+    /// what it was sent.
+    pub(crate) fn redact(&self, record: &mut Record) {
+        let answer = &mut record.answer;
+        let texts = [
+            &mut answer.message,
+            &mut answer.error_code,
+            &mut answer.finish_reason,
+            &mut answer.served_by,
+            &mut answer.text,
+            &mut answer.reasoning,
+            &mut answer.tool_arguments,
+        ];
+        for text in texts.into_iter().flatten() {
+            self.secrets.redact(text);
+        }
+        for (name, _) in &mut answer.server_timings {
+            self.secrets.redact(name);
+        }
+    }
+}
+
+/// A W3C trace context whose ids are made from the run and the request, so
+/// that server traces can be joined with rows.
+fn trace_parent(run_id: &str, index: u32) -> String {
+    let mut high: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in run_id.bytes() {
+        high = (high ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    let low = high.rotate_left(32) ^ u64::from(index);
+    // A span id of zero is invalid, so the index counts from one.
+    format!("00-{high:016x}{low:016x}-{:016x}-01", u64::from(index) + 1)
+}

@@ -1,0 +1,328 @@
+//! A run from start to end: worker threads, the records that come back, the
+//! rules that stop it early.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span};
+use tokio::task::LocalSet;
+use workload::{Load, Schedule};
+
+use crate::clock::Clock;
+use crate::interrupt::Control;
+use crate::job::Job;
+use crate::worker::{UNRELEASED, Worker, open_ahead};
+
+/// Time between "everybody is ready" and instant 0.
+const LEAD: Span = Span::from_ms(20);
+
+/// Connections opened ahead at most: more would be a load of its own.
+const AHEAD_LIMIT: u32 = 1_000;
+
+/// When the run stops itself.
+#[derive(Clone, Copy, Debug)]
+pub struct StopRules {
+    /// Failures after which it stops.
+    pub max_errors: Option<u64>,
+    /// Share of failures among at least twenty ended requests at which it
+    /// stops.
+    pub max_error_rate: Option<f64>,
+}
+
+/// Equal refusals, without one success, after which the target is taken to
+/// refuse everything.
+const REFUSALS: u32 = 5;
+
+/// Why a run ended before its schedule did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Early {
+    /// A signal.
+    Interrupted,
+    /// Every request so far was refused in the same way.
+    Refused {
+        /// The kind, and the status for refusals by HTTP.
+        kind: &'static str,
+        /// The HTTP status.
+        status: Option<u16>,
+    },
+    /// `--max-errors` or `--max-error-rate`.
+    TooManyErrors(u64),
+}
+
+/// What happens while a run goes on.
+pub enum Happening {
+    /// A request ended.
+    Ended(Box<Record>),
+    /// Nothing ended for a moment: time to show progress or write.
+    Tick(At),
+}
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The clock that stamped it.
+    pub clock: Clock,
+    /// Why it ended early, if it did.
+    pub early: Option<Early>,
+    /// Workers that were lost to a defect.
+    pub lost_workers: u32,
+}
+
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A thread, a timer or a runtime could not be made.
+    #[error("the load generator cannot start: {0}; raise the limits of processes and open files")]
+    Resources(#[from] std::io::Error),
+}
+
+/// Runs `job` to its end. Every planned request reaches `sink` exactly once.
+pub fn run(
+    job: Arc<Job>,
+    rules: StopRules,
+    control: &Control,
+    mut sink: impl FnMut(Happening),
+) -> Result<End, StartError> {
+    if let Some(warmup) = &job.warmup {
+        warm_up(&job, warmup, control)?;
+    }
+    let (records, incoming) = channel();
+    let workers = start_workers(&job, control, &records)?;
+    drop(records);
+    // The anchor lies a little ahead, so that every worker waits for it.
+    let clock = Clock::starting_in(LEAD);
+    for worker in &workers {
+        // A worker that is gone is found when it is joined.
+        let _ = worker.start.send(clock);
+    }
+    let mut watch = Watch { rules, early: None, refusals: None, ended: 0, errors: 0, ok: 0 };
+    let seen = collect(&incoming, clock, control, &mut watch, &mut sink);
+    let mut lost = BTreeSet::new();
+    for (id, worker) in workers.into_iter().enumerate() {
+        if !matches!(worker.thread.join(), Ok(Ok(()))) {
+            lost.insert(id as u32);
+        }
+    }
+    if control.is_interrupted() {
+        watch.early = Some(Early::Interrupted);
+    }
+    for record in missing(&job, &seen, &lost, watch.early.is_some()) {
+        sink(Happening::Ended(Box::new(record)));
+    }
+    Ok(End { clock, early: watch.early, lost_workers: lost.len() as u32 })
+}
+
+struct Started {
+    thread: JoinHandle<std::io::Result<()>>,
+    start: Sender<Clock>,
+}
+
+fn start_workers(
+    job: &Arc<Job>,
+    control: &Control,
+    records: &Sender<Record>,
+) -> Result<Vec<Started>, StartError> {
+    let (ready, all_ready) = channel();
+    let mut workers = Vec::new();
+    for id in 0..job.threads {
+        let (start, go) = channel();
+        let (job, control) = (Arc::clone(job), control.clone());
+        let (records, ready) = (records.clone(), ready.clone());
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{id}"))
+            .spawn(move || work(&job, id, &control, records, &ready, &go))?;
+        workers.push(Started { thread, start });
+    }
+    drop(ready);
+    // Ends early when a worker could not start: its sender is then gone.
+    for _ in 0..job.threads {
+        if all_ready.recv().is_err() {
+            break;
+        }
+    }
+    Ok(workers)
+}
+
+fn work(
+    job: &Arc<Job>,
+    id: u32,
+    control: &Control,
+    records: Sender<Record>,
+    ready: &Sender<()>,
+    go: &Receiver<Clock>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let before = Clock::starting_in(Span::ZERO);
+        let opening = open_ahead(job, connections_ahead(job, id), before);
+        // A peer that takes no connection must not hold up the start.
+        let mut idle =
+            tokio::time::timeout(Duration::from_secs(2), opening).await.unwrap_or_default();
+        let _ = ready.send(());
+        // Blocking here is right: nothing else runs on this thread yet.
+        let Ok(clock) = go.recv() else { return Ok(()) };
+        for connection in &mut idle {
+            connection.idle_since = clock.now();
+        }
+        let stop = control.subscribe();
+        Rc::new(Worker::new(Arc::clone(job), id, clock, records, stop, idle)).run().await
+    })
+}
+
+/// How many connections a worker opens before the start: one a user, and in
+/// open loop what a second of arrivals needs.
+fn connections_ahead(job: &Job, id: u32) -> u32 {
+    let schedule = &job.schedule;
+    let count = schedule.count().unwrap_or(u32::MAX);
+    let wanted = match schedule.load() {
+        Load::Closed { .. } | Load::Capped { .. } => {
+            schedule.users_of(id, job.threads).unwrap_or(0)
+        }
+        Load::Open { rate, .. } => (rate.get().ceil() as u32).div_ceil(job.threads),
+        Load::Burst => count.div_ceil(job.threads),
+    };
+    wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)
+}
+
+/// Sends the warm-up schedule and drops its records.
+fn warm_up(job: &Arc<Job>, warmup: &Arc<Schedule>, control: &Control) -> Result<(), StartError> {
+    let warm = Job {
+        run_id: format!("{}-warm", job.run_id),
+        schedule: Arc::clone(warmup),
+        nonce: job.nonce,
+        target: job.target.clone(),
+        api: job.api,
+        template: job.template.clone(),
+        headers: job.headers.clone(),
+        secrets: job.secrets.clone(),
+        idle_timeout: job.idle_timeout,
+        request_timeout: job.request_timeout,
+        idle_limit: job.idle_limit,
+        keep_text: false,
+        threads: 1,
+        warmup: None,
+    };
+    let rules = StopRules { max_errors: None, max_error_rate: None };
+    // Refusals end a warm-up early by a control of its own, so that the run
+    // itself still starts and records them.
+    let own = Control::default();
+    let mut stop = |_: Happening| {
+        if control.is_interrupted() {
+            own.stop();
+        }
+    };
+    run(Arc::new(warm), rules, &own, &mut stop as &mut dyn FnMut(Happening))?;
+    Ok(())
+}
+
+/// Passes records on until all workers are done; gives the indices seen.
+fn collect(
+    incoming: &Receiver<Record>,
+    clock: Clock,
+    control: &Control,
+    watch: &mut Watch,
+    sink: &mut impl FnMut(Happening),
+) -> BTreeSet<u32> {
+    let mut seen = BTreeSet::new();
+    loop {
+        match incoming.recv_timeout(Duration::from_millis(100)) {
+            Ok(record) => {
+                if watch.early.is_none() && watch.must_stop(&record) {
+                    control.stop();
+                }
+                seen.insert(record.index);
+                sink(Happening::Ended(Box::new(record)));
+            }
+            Err(RecvTimeoutError::Timeout) => sink(Happening::Tick(clock.now())),
+            Err(RecvTimeoutError::Disconnected) => return seen,
+        }
+    }
+}
+
+/// What the stop rules remember.
+struct Watch {
+    rules: StopRules,
+    early: Option<Early>,
+    refusals: Option<(&'static str, Option<u16>, u32)>,
+    ended: u64,
+    errors: u64,
+    ok: u64,
+}
+
+impl Watch {
+    fn must_stop(&mut self, record: &Record) -> bool {
+        self.ended += 1;
+        match record.outcome {
+            Outcome::Ok | Outcome::Empty => {
+                self.ok += 1;
+                self.refusals = None;
+                return false;
+            }
+            Outcome::Failed(kind) => {
+                self.errors += 1;
+                self.note_refusal(kind, record.answer.http_status);
+            }
+            Outcome::NotSent(_) | Outcome::Cancelled => return false,
+        }
+        if let Some((kind, status, REFUSALS..)) = self.refusals
+            && self.ok == 0
+        {
+            self.early = Some(Early::Refused { kind, status });
+        }
+        let rate = self.errors as f64 / self.ended as f64;
+        let too_many = self.rules.max_errors.is_some_and(|limit| self.errors > limit)
+            || (self.ended >= 20 && self.rules.max_error_rate.is_some_and(|limit| rate > limit));
+        if too_many {
+            self.early = Some(Early::TooManyErrors(self.errors));
+        }
+        self.early.is_some()
+    }
+
+    /// Counts equal refusals in a row: 401, 403, 404, or no connection.
+    fn note_refusal(&mut self, kind: FailureKind, status: Option<u16>) {
+        let status = match (kind, status) {
+            (FailureKind::Dns | FailureKind::Connect | FailureKind::Tls, _) => None,
+            (FailureKind::HttpStatus, Some(401 | 403 | 404)) => status,
+            _ => {
+                self.refusals = None;
+                return;
+            }
+        };
+        self.refusals = match self.refusals {
+            Some((name, same, count)) if name == kind.name() && same == status => {
+                Some((name, same, count + 1))
+            }
+            _ => Some((kind.name(), status, 1)),
+        };
+    }
+}
+
+/// Records of planned requests that no worker reported: not let go any more,
+/// or lost with their worker.
+fn missing(job: &Job, seen: &BTreeSet<u32>, lost: &BTreeSet<u32>, early: bool) -> Vec<Record> {
+    let Some(count) = job.schedule.count() else { return Vec::new() };
+    // A closed loop that also has a duration may end before its count.
+    if job.schedule.closes_at().is_some() && !early && lost.is_empty() {
+        return Vec::new();
+    }
+    (0..count)
+        .filter(|index| !seen.contains(index))
+        .filter_map(|index| job.schedule.request(index))
+        .map(|request| {
+            let at = job.schedule.intended_at(request.index).unwrap_or(At::ZERO);
+            let owner = job.schedule.owner(&request, job.threads);
+            let mut record = Record::planned(request.index, at, request.planned());
+            record.worker = owner;
+            record.outcome = if lost.contains(&owner) {
+                Outcome::NotSent(NotSentKind::WorkerLost)
+            } else {
+                UNRELEASED
+            };
+            record
+        })
+        .collect()
+}

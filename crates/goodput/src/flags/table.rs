@@ -1,0 +1,116 @@
+//! The table of `bench`'s flags.
+
+use super::Secrecy::{Header, Json, Open, Url};
+use super::Takes::{Each, Nothing, One, Several};
+use super::Vllm::{Other, Ours, Same};
+use super::{Flag, Secrecy, Takes, Vllm};
+
+const fn flag(
+    group: &'static str,
+    name: &'static str,
+    takes: Takes,
+    vllm: Vllm,
+    help: &'static str,
+) -> Flag {
+    Flag { name, short: None, also: &[], takes, group, help, vllm, secrecy: Open }
+}
+
+const fn short(flag: Flag, short: char) -> Flag {
+    Flag { short: Some(short), ..flag }
+}
+
+const fn also(flag: Flag, also: &'static [&'static str]) -> Flag {
+    Flag { also, ..flag }
+}
+
+const fn secret(flag: Flag, secrecy: Secrecy) -> Flag {
+    Flag { secrecy, ..flag }
+}
+
+const TARGET: &str = "Target";
+const LOAD: &str = "Load";
+const DATA: &str = "Prompts";
+const BODY: &str = "Request body";
+const LIMITS: &str = "Limits";
+const OBJECTIVES: &str = "Objectives";
+const OUTPUT: &str = "Output";
+const CLIENT: &str = "Client";
+
+/// Every flag of `bench`, in the order of the help.
+pub(crate) const BENCH: &[Flag] = &[
+    secret(flag(TARGET, "url", One("URL"), Ours, "Address to measure: the endpoint itself, or a base to which the API's usual path is added. Without one the embedded engine is measured"), Url),
+    secret(flag(TARGET, "base-url", One("URL"), Other("the API's usual path is added when it is missing"), "As --url"), Url),
+    flag(TARGET, "host", One("HOST"), Other("only together with --port or alone it names a target; without any address the embedded engine is measured"), "Host of the target, plain http"),
+    flag(TARGET, "port", One("PORT"), Other("see --host"), "Port of the target [8000 when --host is given]"),
+    flag(TARGET, "endpoint", One("PATH"), Other("chosen by --backend when not given"), "Path on the target, such as /v1/completions"),
+    flag(TARGET, "backend", One("API"), Other("openai-chat is the default; the path follows from it"), "API: openai-chat, openai (= openai-completions, vllm), openai-responses, anthropic, ollama, tgi, sglang, triton [openai-chat]"),
+    flag(TARGET, "model", One("NAME"), Same, "Model asked for [the first that /v1/models names]"),
+    flag(TARGET, "served-model-name", One("NAME"), Same, "Model name sent in requests, when it differs from --model"),
+    secret(flag(TARGET, "header", Each("K=V"), Same, "Header of every request, 'K: V' or K=V; several times"), Header),
+    flag(TARGET, "api-key-env", One("VAR"), Ours, "Environment variable that holds the key [OPENAI_API_KEY]"),
+    flag(TARGET, "api-key-file", One("FILE"), Ours, "File that holds the key"),
+    flag(TARGET, "insecure", Nothing, Same, "Accept any TLS certificate"),
+    flag(TARGET, "cacert", One("FILE"), Ours, "Certificate authorities to trust besides the system's, PEM"),
+    also(flag(TARGET, "ready-timeout", One("D"), Other("--ready-check-timeout-sec: waits until the port takes connections and sends no request"), "Wait up to this long until the target takes connections [0]"), &["ready-check-timeout-sec"]),
+    flag(TARGET, "request-id-prefix", One("TEXT"), Same, "Head of each x-request-id [the run's id]"),
+    short(flag(LOAD, "num-prompts", One("N"), Other("100 is the default, and no default with --duration"), "Number of requests [100]"), 'n'),
+    flag(LOAD, "duration", One("D"), Ours, "Time in which requests are intended: 30, 30s, 5m; the tail is always awaited"),
+    flag(LOAD, "request-rate", One("R"), Other("arrivals are not rescaled to end at N/R; inf without -c sends everything at once"), "Requests per second, open loop; inf for no schedule"),
+    flag(LOAD, "burstiness", One("K"), Same, "Shape of the gaps: 1 Poisson, below 1 burstier, inf constant [1]"),
+    short(flag(LOAD, "max-concurrency", One("C"), Other("without a rate: C users, each asking again when answered; with a rate: a cap, whose wait is in the latencies"), "Users of a closed loop, or the cap of an open one [8 when no rate is given]"), 'c'),
+    flag(LOAD, "think", One("D"), Ours, "Pause of a closed-loop user between an answer and the next request [0]"),
+    flag(LOAD, "seed", One("N"), Same, "Seed of arrivals, lengths and prompts [0]"),
+    flag(LOAD, "num-warmups", One("N"), Other("N different requests one after the other, which are not measured and not sent again"), "Unmeasured requests before the run [0]"),
+    flag(DATA, "dataset-name", One("NAME"), Other("random, sharegpt and custom; others come later and are refused"), "Where prompts come from: random, sharegpt, custom [random]"),
+    flag(DATA, "dataset-path", One("FILE"), Same, "File of the data set"),
+    flag(DATA, "prompt", One("TEXT"), Ours, "The same text in every request"),
+    also(flag(DATA, "isl", One("N"), Other("--input-len, --random-input-len: exact, by the estimate of this version"), "Input length of synthetic prompts in tokens, exactly [512 ± 25 %; 4096 on the embedded engine]"), &["input-len", "random-input-len"]),
+    also(flag(DATA, "osl", One("N"), Other("--output-len, --random-output-len: exact"), "Output limit in tokens, exactly [128 ± 25 %; 128 on the embedded engine]"), &["output-len", "random-output-len"]),
+    flag(DATA, "random-range-ratio", One("R"), Other("one number for both lengths; the JSON form is refused"), "Spread of --isl and --osl: uniform within ± R [0]"),
+    flag(DATA, "sharegpt-output-len", One("N"), Same, "Output limit in place of the answer's length"),
+    flag(DATA, "custom-output-len", One("N"), Other("applies to lines without a length of their own; -1 sends no limit for them"), "Output limit of custom prompts that have none [256]"),
+    flag(DATA, "disable-shuffle", Nothing, Same, "Take the rows of a data set in their order"),
+    flag(DATA, "no-oversample", Nothing, Same, "Send at most as many requests as the data set has rows"),
+    flag(DATA, "prefix-cache", One("REGIME"), Ours, "What the server's prefix cache may know: cold, none, warm, as-is [cold; as-is for own prompts]"),
+    flag(DATA, "skip-chat-template", Nothing, Other("always so: the template is the server's job"), "Accepted for scripts: templates are never rendered on this side"),
+    flag(DATA, "skip-tokenizer-init", Nothing, Other("always so, and no figure is lost by it"), "Accepted for scripts: no tokenizer is needed"),
+    flag(BODY, "ignore-eos", Nothing, Other("never forced by the data set; sent only to APIs that know it"), "Ask the server to write the whole output limit"),
+    flag(BODY, "temperature", One("X"), Same, "Sampling temperature"),
+    flag(BODY, "top-p", One("X"), Same, "Nucleus sampling"),
+    flag(BODY, "top-k", One("N"), Same, "Top-k sampling"),
+    flag(BODY, "min-p", One("X"), Same, "Min-p sampling"),
+    flag(BODY, "frequency-penalty", One("X"), Same, "Frequency penalty"),
+    flag(BODY, "presence-penalty", One("X"), Same, "Presence penalty"),
+    flag(BODY, "repetition-penalty", One("X"), Other("not sent unless given"), "Repetition penalty"),
+    flag(BODY, "logprobs", One("N"), Same, "Log-probabilities per token (completions)"),
+    secret(flag(BODY, "extra-body", One("JSON"), Same, "JSON object merged into every request body last"), Json),
+    flag(BODY, "token-counts", One("WHEN"), Ours, "final, or continuous to ask for a count in every event [final]"),
+    flag(BODY, "length-field", One("NAME"), Ours, "max_completion_tokens or max_tokens, for chat servers that know only one [max_completion_tokens]"),
+    flag(LIMITS, "idle-timeout", One("D"), Ours, "A begun answer fails after this long without a byte [60s]"),
+    flag(LIMITS, "request-timeout", One("D"), Ours, "Any request fails after this long [600s]"),
+    flag(LIMITS, "max-errors", One("N"), Ours, "Stop after more failures than this"),
+    flag(LIMITS, "max-error-rate", One("SHARE"), Ours, "Stop when more than this share failed, of at least 20"),
+    flag(OBJECTIVES, "goodput", Several("NAME:MS"), Other("failures are bad requests; nan, inf and a name given twice are refused"), "Limits of a good request, jointly: ttft:300 tpot:60 e2el:10000, in ms"),
+    flag(OBJECTIVES, "fail-if", Each("RULE"), Ours, "Exit 99 when true: 'ttft.p99 > 500ms', 'attainment < 0.99', 'error_rate > 0.01'; several times"),
+    flag(OBJECTIVES, "strict", Nothing, Ours, "Exit 4 when the run is DEGRADED"),
+    flag(OBJECTIVES, "allow-invalid", Nothing, Ours, "Exit as if an INVALID run were valid"),
+    flag(OUTPUT, "json", One("FILE|-"), Ours, "Write the summary as one JSON object; - is standard output, with nothing else on it"),
+    flag(OUTPUT, "out", One("DIR"), Ours, "Run directory [RUNS-DIR/<id>]"),
+    flag(OUTPUT, "runs-dir", One("DIR"), Ours, "Where run directories are kept [runs]"),
+    flag(OUTPUT, "save-text", Nothing, Ours, "Keep the texts of answers in the run directory"),
+    flag(OUTPUT, "definitions", One("PRESET"), Ours, "Report under a tool's definitions: goodput, vllm-0.27, vllm [goodput]"),
+    flag(OUTPUT, "percentile-metrics", One("LIST"), Other("chooses the rows of the printed latency table; the JSON always has all; unknown names are refused"), "Rows of the latency table: ttft,tpot,itl,e2el …"),
+    flag(OUTPUT, "metric-percentiles", One("LIST"), Other("in addition to P50, P90, P95, P99, P99.9, which are always there"), "Further percentiles, such as 75,99.99"),
+    flag(OUTPUT, "save-result", Nothing, Other("every run is kept in its directory; with --result-filename a copy of its summary is written there"), "Accepted for scripts: results are always kept"),
+    flag(OUTPUT, "save-detailed", Nothing, Other("rows of all requests are always kept"), "Accepted for scripts: rows are always kept"),
+    flag(OUTPUT, "result-dir", One("DIR"), Same, "Folder of --result-filename [.]"),
+    flag(OUTPUT, "result-filename", One("FILE"), Other("holds goodput's summary"), "Write a copy of the summary to this file"),
+    flag(OUTPUT, "metadata", Several("K=V"), Same, "Kept with the run"),
+    flag(OUTPUT, "label", One("TEXT"), Same, "Kept with the run"),
+    flag(OUTPUT, "disable-tqdm", Nothing, Same, "No progress display"),
+    flag(OUTPUT, "dry-run", Nothing, Ours, "Print the resolved configuration and the schedule, send nothing"),
+    flag(OUTPUT, "ground-truth", One("FILE"), Ours, "Truth log of a server with a known clock: print the client's errors against it"),
+    flag(CLIENT, "threads", One("N"), Ours, "Sending threads: a number, or auto [auto]"),
+    flag(CLIENT, "stall-ms", One("MS"), Ours, "A gap longer than this counts as a stall [500]"),
+    flag(CLIENT, "config", One("FILE"), Ours, "TOML file with flags as keys; the command line and GOODPUT_* variables win over it"),
+];

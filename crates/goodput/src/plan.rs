@@ -1,0 +1,507 @@
+//! From what the user typed to what a run does: every rule about flags that
+//! concerns more than one of them.
+
+use measure::definition::PRESETS;
+use measure::facts::WorkloadFacts;
+use measure::slo::Slo;
+use measure::threshold::Threshold;
+use measure::{PerSecond, Span};
+use serde_json::{Map, Value};
+use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
+use wire::dataset::{DatasetNotes, custom, sharegpt};
+use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
+use workload::schedule::{OutputLength, Schedule, Spec};
+use workload::{Lengths, Load, Stop};
+
+use crate::flags::{Reader, Settings, UsageError};
+
+/// Spread of lengths when none was given: everything equal would hide how a
+/// server treats unequal requests.
+const DEFAULT_SPREAD: f64 = 0.25;
+
+/// Largest data-set file that is read.
+const DATASET_LIMIT: u64 = 8 << 30;
+
+/// What a run does, as far as flags decide it.
+pub(crate) struct Plan {
+    /// Where to, unless the embedded engine is the target.
+    pub(crate) address: Option<Address>,
+    pub(crate) api: Api,
+    pub(crate) model: Option<String>,
+    pub(crate) served_model: Option<String>,
+    pub(crate) spec: Spec,
+    pub(crate) warmups: u32,
+    pub(crate) workload: WorkloadFacts,
+    pub(crate) template: RequestSpec,
+    pub(crate) slo: Option<Slo>,
+    pub(crate) thresholds: Vec<Threshold>,
+    pub(crate) percentiles: Vec<f64>,
+    pub(crate) rows: Option<Vec<&'static str>>,
+    pub(crate) stall_ms: f64,
+    pub(crate) idle_timeout: Span,
+    pub(crate) request_timeout: Span,
+    pub(crate) ready_timeout: Option<Span>,
+    pub(crate) max_errors: Option<u64>,
+    pub(crate) max_error_rate: Option<f64>,
+    pub(crate) threads: u32,
+    pub(crate) definitions: String,
+}
+
+/// An address as given: a URL and an endpoint path.
+pub(crate) struct Address {
+    pub(crate) url: String,
+    pub(crate) endpoint: Option<String>,
+}
+
+/// Resolves settings. `read` opens files.
+pub(crate) fn resolve(
+    settings: &Settings,
+    read: impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+) -> Result<Plan, Vec<UsageError>> {
+    let mut reader = Reader::new(settings);
+    let address = address(&mut reader);
+    let embedded = address.is_none();
+    let api = api(&mut reader, address.as_ref());
+    let seed = reader.value("seed", "a whole number from 0").unwrap_or(0);
+    let (prompts, output, workload) = workload(&mut reader, &read, embedded);
+    let (load, stop) = load(&mut reader, embedded, &prompts);
+    let cache = cache(&mut reader, &prompts);
+    let template = template(&mut reader, api);
+    let slo = slo(&mut reader);
+    let thresholds = thresholds(&mut reader, slo.is_some());
+    let percentiles = percentiles(&mut reader);
+    let rows = rows(&mut reader);
+    let (idle_timeout, request_timeout) = timeouts(&mut reader);
+    let definitions = settings.text("definitions").unwrap_or("goodput").to_owned();
+    if !PRESETS.contains(&definitions.as_str()) {
+        reader.wrong("definitions", format!("{definitions:?} is not one of {}", PRESETS.join(", ")));
+    }
+    let plan = Plan {
+        api,
+        model: settings.text("model").map(str::to_owned),
+        served_model: settings.text("served-model-name").map(str::to_owned),
+        spec: Spec {
+            seed,
+            load,
+            stop,
+            prompts,
+            output,
+            output_forced: settings.is_on("ignore-eos"),
+            cache,
+            nonce_in_own_prompts: settings.has("prefix-cache"),
+            labels: Vec::new(),
+        },
+        warmups: reader.value("num-warmups", "a whole number from 0").unwrap_or(0),
+        workload,
+        template,
+        slo,
+        thresholds,
+        percentiles,
+        rows,
+        stall_ms: positive(&mut reader, "stall-ms").unwrap_or(500.0),
+        idle_timeout,
+        request_timeout,
+        ready_timeout: reader.duration("ready-timeout").filter(|span| *span > Span::ZERO),
+        max_errors: reader.value("max-errors", "a whole number from 0"),
+        max_error_rate: share(&mut reader, "max-error-rate"),
+        threads: threads(&mut reader),
+        definitions,
+        address,
+    };
+    if settings.is_on("ignore-eos") && !api.entry().can_ignore_eos {
+        reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
+    }
+    if reader.errors.is_empty() { Ok(plan) } else { Err(reader.errors) }
+}
+
+fn address(reader: &mut Reader<'_>) -> Option<Address> {
+    let settings = reader.settings;
+    let endpoint = settings.text("endpoint").map(str::to_owned);
+    let url = settings.text("url").or_else(|| settings.text("base-url")).map(str::to_owned);
+    let url = url.or_else(|| {
+        if !settings.has("host") && !settings.has("port") {
+            return None;
+        }
+        let host = settings.text("host").unwrap_or("127.0.0.1");
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let port: u16 = reader.value("port", "a port from 1 to 65535").unwrap_or(8000);
+        Some(format!("http://{host}:{port}"))
+    });
+    if url.is_none() && endpoint.is_some() {
+        reader.wrong("endpoint", "a path needs a target; give --url or --host and --port");
+    }
+    Some(Address { url: url?, endpoint })
+}
+
+fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
+    let name = reader.settings.text("backend").unwrap_or("openai-chat");
+    let Some(api) = Api::from_name(name) else {
+        let known: Vec<&str> = wire::api::APIS.iter().map(|entry| entry.names[0]).collect();
+        reader.wrong("backend", format!("{name:?} is not one of {}", known.join(", ")));
+        return Api::OpenAiChat;
+    };
+    let Some(address) = address else {
+        if !matches!(api, Api::OpenAiChat | Api::OpenAiCompletions) {
+            reader.wrong(
+                "backend",
+                "the embedded engine speaks openai-chat and openai only; give --url for other APIs",
+            );
+        }
+        return api;
+    };
+    api.for_url(address.endpoint.as_deref().unwrap_or(&address.url))
+}
+
+fn load(reader: &mut Reader<'_>, embedded: bool, prompts: &PromptSource) -> (Load, Stop) {
+    let settings = reader.settings;
+    let mut rate = match settings.text("request-rate") {
+        Some("inf") => Some(f64::INFINITY),
+        Some(_) => reader.value("request-rate", "a number above 0, or inf"),
+        None => None,
+    };
+    let users: Option<u32> = reader.value("max-concurrency", "a whole number from 1");
+    let burstiness = reader.value("burstiness", "a number above 0, or inf").unwrap_or(1.0);
+    let think = reader.duration("think").unwrap_or_default();
+    let mut count: Option<u32> = reader.value("num-prompts", "a whole number from 1");
+    let mut duration = reader.duration("duration");
+    if embedded {
+        if rate.is_none() && users.is_none() {
+            rate = Some(4.0);
+        }
+        if count.is_none() && duration.is_none() {
+            duration = Some(Span::from_ms(10_000));
+        }
+    }
+    let users = match (rate, users) {
+        (None, None) => Some(8),
+        (_, users) => users,
+    };
+    if count.is_none() && duration.is_none() {
+        count = Some(100);
+    }
+    if let (true, Some(rows)) = (settings.is_on("no-oversample"), prompts.listed()) {
+        count = Some(count.map_or(rows as u32, |count| count.min(rows as u32)));
+    }
+    let load = Load::new(rate.map(PerSecond::new), burstiness, users, think);
+    let load = load.unwrap_or_else(|error| {
+        reader.errors.push(UsageError::new("load", error));
+        Load::Burst
+    });
+    let stop = Stop::new(count, duration).unwrap_or(Stop::Count(100));
+    if let Err(error) = stop.check() {
+        reader.errors.push(UsageError::new("load", error));
+    }
+    (load, stop)
+}
+
+fn workload(
+    reader: &mut Reader<'_>,
+    read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    embedded: bool,
+) -> (PromptSource, OutputLength, WorkloadFacts) {
+    let settings = reader.settings;
+    let ratio = share(reader, "random-range-ratio");
+    let (isl, osl) = if embedded { (4096, 128) } else { (512, 128) };
+    let spread = if embedded { 0.0 } else { DEFAULT_SPREAD };
+    let input = lengths(reader, "isl", isl, spread, ratio);
+    let output = lengths(reader, "osl", osl, spread, ratio);
+    let name = settings.text("dataset-name").unwrap_or("random");
+    let mut facts = WorkloadFacts::default();
+    if let Some(text) = settings.text("prompt") {
+        if settings.has("dataset-name") || settings.has("dataset-path") {
+            reader.wrong("prompt", "is a workload of its own; leave out --dataset-name and --dataset-path");
+        }
+        facts.source = "one text, the same in every request".to_owned();
+        facts.input_lengths = "as the text is".to_owned();
+        facts.output_lengths = output.describe();
+        return (PromptSource::fixed(text), OutputLength::Drawn(output), facts);
+    }
+    if name == "random" {
+        if settings.has("dataset-path") {
+            reader.wrong("dataset-path", "random prompts have no file; give --dataset-name sharegpt or custom");
+        }
+        facts.source = "synthetic text (random)".to_owned();
+        facts.input_lengths = format!("{} tokens, estimated", input.describe());
+        facts.output_lengths = output.describe();
+        return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts);
+    }
+    let fallback = PromptSource::Synthetic { input };
+    let Some(loaded) = dataset(reader, read, name) else {
+        return (fallback, OutputLength::Drawn(output), facts);
+    };
+    let (prompts, notes, path) = loaded;
+    let limit = own_output_limit(reader, name, output);
+    facts.source = format!("{name} {path}: {} rows", prompts.len());
+    facts.input_lengths = "as the rows are".to_owned();
+    facts.output_lengths = match &limit {
+        OutputLength::Drawn(lengths) => lengths.describe(),
+        OutputLength::OfPrompt { otherwise: Some(lengths) } => {
+            format!("as the rows say, else {}", lengths.describe())
+        }
+        _ => "as the rows say".to_owned(),
+    };
+    if notes.skipped_count() > 0 {
+        facts.notes.push(format!("{} rows were skipped: {}", notes.skipped_count(), reasons(&notes)));
+    }
+    if let Some(at) = &notes.truncated_at {
+        facts.notes.push(format!("the file is cut off at {at}; rows before that are used"));
+    }
+    if prompts.is_empty() {
+        reader.wrong("dataset-path", format!("{path} has no usable row: {}", reasons(&notes)));
+        return (fallback, limit, facts);
+    }
+    let order = if settings.is_on("disable-shuffle") { Order::AsIs } else { Order::Shuffled };
+    (PromptSource::List { prompts, order }, limit, facts)
+}
+
+fn reasons(notes: &DatasetNotes) -> String {
+    let reasons = notes.skipped_by_reason.iter();
+    reasons.map(|(reason, count)| format!("{reason} ({count})")).collect::<Vec<_>>().join(", ")
+}
+
+fn dataset(
+    reader: &mut Reader<'_>,
+    read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    name: &str,
+) -> Option<(Vec<Prompt>, DatasetNotes, String)> {
+    if !["sharegpt", "custom"].contains(&name) {
+        reader.wrong("dataset-name", format!("{name:?} is not one of random, sharegpt, custom"));
+        return None;
+    }
+    let Some(path) = reader.settings.text("dataset-path") else {
+        reader.wrong("dataset-path", format!("--dataset-name {name} needs a file"));
+        return None;
+    };
+    let bytes = match read(path, DATASET_LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            reader.wrong("dataset-path", error);
+            return None;
+        }
+    };
+    let estimate = &workload::prompt::estimate_tokens;
+    let (prompts, notes) = if name == "custom" {
+        custom::read(&bytes, estimate)
+    } else {
+        sharegpt::read(&bytes, sharegpt::Pairing::RoleAware, sharegpt::Bounds::VLLM, estimate)
+    };
+    if let Some(refused) = &notes.refused {
+        reader.wrong("dataset-path", format!("{path}: {refused}"));
+        return None;
+    }
+    // One bad line spoils no run, but it is named, so that it can be mended.
+    Some((prompts, notes, path.to_owned()))
+}
+
+fn own_output_limit(reader: &mut Reader<'_>, name: &str, output: Lengths) -> OutputLength {
+    if reader.settings.has("osl") {
+        return OutputLength::Drawn(output);
+    }
+    let flag = if name == "sharegpt" { "sharegpt-output-len" } else { "custom-output-len" };
+    match reader.value::<i64>(flag, "a whole number") {
+        Some(-1) if name == "custom" => OutputLength::OfPrompt { otherwise: None },
+        Some(n) => {
+            let fixed = u32::try_from(n).ok().and_then(|n| Lengths::fixed(n).ok());
+            let Some(fixed) = fixed else {
+                reader.wrong(flag, format!("{n} is not a length in tokens"));
+                return OutputLength::Unlimited;
+            };
+            if name == "sharegpt" {
+                OutputLength::Drawn(fixed)
+            } else {
+                OutputLength::OfPrompt { otherwise: Some(fixed) }
+            }
+        }
+        None if name == "custom" => OutputLength::OfPrompt { otherwise: Lengths::fixed(256).ok() },
+        None => OutputLength::OfPrompt { otherwise: Some(output) },
+    }
+}
+
+fn lengths(
+    reader: &mut Reader<'_>,
+    name: &str,
+    default: u32,
+    default_spread: f64,
+    ratio: Option<f64>,
+) -> Lengths {
+    let given: Option<u32> = reader.value(name, "a whole number of tokens");
+    let spread = ratio.unwrap_or(if given.is_some() { 0.0 } else { default_spread });
+    let mean = given.unwrap_or(default);
+    let lengths = if spread > 0.0 { Lengths::uniform(mean, spread) } else { Lengths::fixed(mean) };
+    lengths.unwrap_or_else(|error| {
+        reader.wrong(name, error);
+        Lengths::Fixed(measure::Tokens::new(1))
+    })
+}
+
+fn cache(reader: &mut Reader<'_>, prompts: &PromptSource) -> CacheRegime {
+    let words: Vec<(&str, CacheRegime)> =
+        CacheRegime::ALL.iter().map(|regime| (regime.name(), *regime)).collect();
+    let synthetic = matches!(prompts, PromptSource::Synthetic { .. });
+    let default = if synthetic { CacheRegime::Cold } else { CacheRegime::AsIs };
+    reader.choice("prefix-cache", &words).unwrap_or(default)
+}
+
+fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
+    let mut sampling = Map::new();
+    for name in ["temperature", "top-p", "min-p", "frequency-penalty", "presence-penalty", "repetition-penalty"] {
+        if let Some(value) = reader.number(name) {
+            sampling.insert(name.replace('-', "_"), value.into());
+        }
+    }
+    for name in ["top-k", "logprobs"] {
+        if let Some(value) = reader.value::<i64>(name, "a whole number") {
+            sampling.insert(name.replace('-', "_"), value.into());
+        }
+    }
+    let openai = matches!(api, Api::OpenAiChat | Api::OpenAiCompletions | Api::OpenAiResponses);
+    if !sampling.is_empty() && !openai && !matches!(api, Api::Anthropic | Api::Ollama | Api::OllamaGenerate | Api::Sglang | Api::Tgi | Api::Triton) {
+        reader.wrong("temperature", format!("sampling flags are not sent to {}", api.name()));
+    }
+    let extra_body = match reader.settings.text("extra-body") {
+        None => Map::new(),
+        Some(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(members)) => members,
+            _ => {
+                reader.wrong("extra-body", "must be one JSON object, as in '{\"top_k\": 1}'");
+                Map::new()
+            }
+        },
+    };
+    let continuous =
+        reader.choice("token-counts", &[("final", false), ("continuous", true)]).unwrap_or(false);
+    if continuous && !matches!(api, Api::OpenAiChat | Api::OpenAiCompletions) {
+        reader.wrong("token-counts", format!("{} has no continuous counts", api.name()));
+    }
+    let fields = [
+        ("max_completion_tokens", LengthField::MaxCompletionTokens),
+        ("max_tokens", LengthField::MaxTokens),
+    ];
+    RequestSpec {
+        sampling,
+        extra_body,
+        continuous_usage: continuous,
+        length_field: reader.choice("length-field", &fields).unwrap_or_default(),
+        ..RequestSpec::new("", WirePrompt::Text(String::new()))
+    }
+}
+
+fn slo(reader: &mut Reader<'_>) -> Option<Slo> {
+    let items = reader.settings.all("goodput");
+    if items.is_empty() {
+        return None;
+    }
+    match Slo::parse_goodput(items.iter().map(String::as_str)) {
+        Ok(slo) => Some(slo).filter(|slo| !slo.terms.is_empty()),
+        Err(error) => {
+            reader.errors.push(UsageError::new("--goodput", format!("{:?}: {}; write NAME:LIMIT with NAME one of ttft, tpot, e2el and LIMIT in milliseconds, as in ttft:300 tpot:60", error.item, error.rule)));
+            None
+        }
+    }
+}
+
+fn thresholds(reader: &mut Reader<'_>, has_slo: bool) -> Vec<Threshold> {
+    let mut thresholds = Vec::new();
+    for text in reader.settings.all("fail-if") {
+        match Threshold::parse(text) {
+            Ok(rule) if rule.needs_slo() && !has_slo => {
+                reader.wrong("fail-if", format!("{text:?} needs an SLO; add --goodput"));
+            }
+            Ok(rule) => thresholds.push(rule),
+            Err(error) => reader.wrong("fail-if", error),
+        }
+    }
+    thresholds
+}
+
+fn percentiles(reader: &mut Reader<'_>) -> Vec<f64> {
+    let Some(text) = reader.settings.text("metric-percentiles") else { return Vec::new() };
+    let mut percentiles = Vec::new();
+    for item in text.split(',') {
+        match item.trim().parse::<f64>() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => percentiles.push(percent),
+            _ => reader.wrong("metric-percentiles", format!("{item:?} is not a number from 0 to 100")),
+        }
+    }
+    percentiles
+}
+
+fn rows(reader: &mut Reader<'_>) -> Option<Vec<&'static str>> {
+    let text = reader.settings.text("percentile-metrics")?;
+    let mut rows = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        match report::terminal::LATENCIES.iter().find(|key| key.strip_suffix("_ms") == Some(item)) {
+            Some(key) => rows.push(*key),
+            None => {
+                let known: Vec<&str> = report::terminal::LATENCIES
+                    .iter()
+                    .filter_map(|key| key.strip_suffix("_ms"))
+                    .collect();
+                reader.wrong("percentile-metrics", format!("{item:?} is not one of {}", known.join(", ")));
+            }
+        }
+    }
+    Some(rows)
+}
+
+fn timeouts(reader: &mut Reader<'_>) -> (Span, Span) {
+    let idle = reader.duration("idle-timeout").unwrap_or(Span::from_ms(60_000));
+    let total = reader.duration("request-timeout").unwrap_or(Span::from_ms(600_000));
+    for (name, span) in [("idle-timeout", idle), ("request-timeout", total)] {
+        if span <= Span::ZERO || span > drive::MAX_REQUEST_TIMEOUT {
+            reader.wrong(name, format!("must lie above 0 and up to {}", drive::MAX_REQUEST_TIMEOUT));
+        }
+    }
+    (idle, total)
+}
+
+fn threads(reader: &mut Reader<'_>) -> u32 {
+    if matches!(reader.settings.text("threads"), None | Some("auto")) {
+        return 1;
+    }
+    match reader.value("threads", "a number from 1 to 256, or auto") {
+        Some(threads @ 1..=256) => threads,
+        Some(_) => {
+            reader.wrong("threads", "must be from 1 to 256, or auto");
+            1
+        }
+        None => 1,
+    }
+}
+
+fn positive(reader: &mut Reader<'_>, name: &str) -> Option<f64> {
+    let value = reader.number(name)?;
+    if value <= 0.0 {
+        reader.wrong(name, "must be above 0");
+    }
+    Some(value)
+}
+
+fn share(reader: &mut Reader<'_>, name: &str) -> Option<f64> {
+    let value = reader.number(name)?;
+    if !(0.0..1.0).contains(&value) {
+        reader.wrong(name, "must be a share from 0 to below 1");
+    }
+    Some(value)
+}
+
+/// The schedule of the warm-up: like the run's, but from another seed, so that
+/// no measured prompt is sent before.
+pub(crate) fn warmup(plan: &Plan, schedule: &Schedule) -> Option<Schedule> {
+    let prime = (schedule.cache() == CacheRegime::Warm).then(|| schedule.different_prompts());
+    let (seed, count) = match prime {
+        // Regime warm sends exactly the run's own prompts once.
+        Some(different) => (plan.spec.seed, different.unwrap_or(0).max(plan.warmups)),
+        None => (plan.spec.seed ^ 0x5741_524d, plan.warmups),
+    };
+    if count == 0 {
+        return None;
+    }
+    let spec = Spec {
+        seed,
+        load: Load::Closed { users: 1, think: Span::ZERO },
+        stop: Stop::Count(count),
+        ..plan.spec.clone()
+    };
+    Schedule::draw(spec).ok().map(|(schedule, _)| schedule)
+}

@@ -1,0 +1,12 @@
+//! What the definitions of the design say of hand-made records: golden values,
+//! the seed texts' worked examples, the cases, vLLM's rules, and properties.
+
+mod build;
+mod cases;
+mod properties;
+mod request;
+mod seeds;
+mod summary;
+mod vllm;
+mod wild;
+mod window;

@@ -1,0 +1,224 @@
+//! Figures of a run that are no function of one request.
+
+use measure::facts::LoadKind;
+use measure::slo::Slo;
+use measure::{
+    Carries, FailureKind, NotSentKind, Outcome, ReasoningDisclosure, Span, Tokens, Undefined,
+    Warnings,
+};
+
+use crate::build::{
+    TEXT, close, facts, failed, metric, open_for, records, request, streamed, summary,
+};
+
+#[test]
+fn the_tail_of_a_rate_is_the_rate_of_the_tail() {
+    // TPOT 10, 20 … 100 ms: its p90 is 91 ms, so 90 % get at least 1000 ÷ 91
+    // tokens a second. The p90 of the rates would be 50 and more.
+    let records =
+        records((1..=10).map(|step| streamed(step, 100, 100 + 10 * 10 * i64::from(step), 11)));
+    let summary = summary(&records, &facts(LoadKind::Burst));
+    let p90 = summary.interactivity_tok_s.iter().find(|(name, _)| *name == "p90").unwrap();
+    close(p90.1, 1_000.0 / 91.0);
+}
+
+#[test]
+fn buffered_and_whole_answers_stay_out_of_tpot_and_gaps() {
+    let records = records([
+        request(0).event(900, TEXT).event(900, TEXT).usage(2).warn(Warnings::NOT_STREAMED),
+        request(1).event(800, Carries::WHOLE).usage(4).warn(Warnings::NOT_STREAMED),
+        streamed(2, 100, 200, 11),
+    ]);
+    let summary = summary(&records, &facts(LoadKind::Burst));
+    for key in ["tpot_ms", "icl_ms"] {
+        let metric = metric(&summary.metrics, key);
+        assert_eq!((metric.n, metric.undefined.clone()), (1, vec![(Undefined::NotStreamed, 2)]));
+    }
+    assert_eq!(metric(&summary.metrics, "e2el_ms").n, 3);
+    assert_eq!(metric(&summary.metrics, "ttft_ms").n, 2);
+    assert!(summary.caveats.iter().any(|caveat| caveat.id == "not_streamed"));
+    assert_eq!(summary.answer_warnings, [("not_streamed", 2)]);
+}
+
+#[test]
+fn outcomes_are_counted_by_class_kind_and_status() {
+    let records = records([
+        streamed(0, 100, 200, 11),
+        request(1).event(50, Carries::FINISH).outcome(Outcome::Empty),
+        failed(2, FailureKind::HttpStatus)
+            .status(429)
+            .edit(|r| r.answer.message = Some("slow down".to_owned())),
+        failed(3, FailureKind::HttpStatus).status(500),
+        failed(4, FailureKind::Dns),
+        request(5).outcome(Outcome::NotSent(NotSentKind::WorkerLost)).unreleased(),
+        request(6).outcome(Outcome::Cancelled).unreleased(),
+    ]);
+    let outcomes = summary(&records, &facts(LoadKind::Open)).outcomes;
+    assert_eq!(
+        (outcomes.ok, outcomes.empty, outcomes.failed, outcomes.not_sent, outcomes.cancelled),
+        (1, 1, 3, 1, 1)
+    );
+    assert_eq!(outcomes.total(), 7);
+    let kinds: Vec<_> = outcomes.by_kind.into_iter().collect();
+    assert_eq!(kinds, [("dns", 1), ("http_status", 2), ("worker_lost", 1)]);
+    assert_eq!(outcomes.by_status.into_iter().collect::<Vec<_>>(), [(429, 1), (500, 1)]);
+    assert_eq!(outcomes.messages["http_status"], "slow down");
+}
+
+#[test]
+fn client_faults_leave_the_denominator_and_failures_stay_in_it() {
+    let records = records([
+        streamed(0, 100, 200, 11),
+        request(1).event(50, Carries::FINISH).outcome(Outcome::Empty),
+        failed(2, FailureKind::Truncated),
+        request(3).outcome(Outcome::NotSent(NotSentKind::ClientResource)).unreleased(),
+    ]);
+    let goodput = summary(&records, &open_for(4, "ttft:500")).goodput.unwrap();
+    assert_eq!((goodput.good, goodput.of, goodput.client_faults), (1, 3, 1));
+    close(goodput.req_s, 0.25);
+}
+
+#[test]
+fn a_stopped_request_is_bad_only_after_it_broke_its_slo() {
+    let stopped = |index| request(index).outcome(Outcome::Cancelled);
+    let records = records([
+        stopped(0).ended(600),                    // no token in 600 ms: missed
+        stopped(1).ended(400),                    // could still have come
+        stopped(2).event(450, TEXT).ended(5_000), // in time, end unknown
+        stopped(3).event(550, TEXT).ended(5_000), // first token too late
+    ]);
+    let ttft = summary(&records, &open_for(4, "ttft:500")).goodput.unwrap();
+    assert_eq!((ttft.good, ttft.of, ttft.undecided), (0, 2, 2));
+    assert_eq!(ttft.bounds, Some((0.0, 0.5)));
+    let e2el = summary(&records, &open_for(4, "e2el:3000")).goodput.unwrap();
+    assert_eq!((e2el.of, e2el.undecided), (2, 2));
+}
+
+#[test]
+fn a_success_that_cannot_be_judged_is_undecided_and_said() {
+    let records = records([
+        request(0).event(800, Carries::WHOLE).usage(4).warn(Warnings::NOT_STREAMED),
+        // Stopped late: it is decided, and must not hide the one above.
+        request(1).outcome(Outcome::Cancelled).ended(9_000),
+    ]);
+    let summary = summary(&records, &open_for(2, "ttft:500"));
+    assert_eq!(summary.goodput.as_ref().unwrap().undecided, 1);
+    assert!(summary.caveats.iter().any(|caveat| caveat.id == "slo_not_measurable"));
+}
+
+#[test]
+fn attainment_is_given_for_each_label_value() {
+    let records = records([
+        streamed(0, 100, 200, 11).label("tenant", "a"),
+        streamed(1, 900, 950, 11).label("tenant", "a"),
+        streamed(2, 100, 200, 11).label("tenant", "b"),
+        request(3).outcome(Outcome::Cancelled).unreleased().label("tenant", "b"),
+    ]);
+    let goodput = summary(&records, &open_for(4, "ttft:500")).goodput.unwrap();
+    let labels: Vec<_> =
+        goodput.per_label.iter().map(|l| (l.value.as_str(), l.good, l.of)).collect();
+    assert_eq!(labels, [("a", 1, 2), ("b", 1, 1)]);
+}
+
+#[test]
+fn without_terms_a_failure_is_not_good() {
+    let mut facts = facts(LoadKind::Burst);
+    facts.slo = Some(Slo::default());
+    let records = records([streamed(0, 100, 200, 11), failed(1, FailureKind::Dns)]);
+    let goodput = summary(&records, &facts).goodput.unwrap();
+    assert_eq!((goodput.good, goodput.of), (1, 2));
+}
+
+#[test]
+fn cached_prompt_tokens_are_no_computed_ones() {
+    let record = streamed(0, 100, 2_000, 11)
+        .prompt(1_000)
+        .edit(|r| r.answer.counts.cached = Some(Tokens::new(800)))
+        .record();
+    let summary = summary(&[record], &facts(LoadKind::Burst));
+    let throughput = &summary.throughput;
+    close(throughput.input_tok_s, 500.0);
+    close(throughput.input_cached_tok_s, 400.0);
+    close(throughput.input_computed_tok_s, 100.0);
+    close(throughput.total_tok_s, 505.5);
+    assert!(summary.caveats.iter().any(|caveat| caveat.id == "cached_prompts"));
+}
+
+#[test]
+fn tokens_of_broken_answers_are_wasted_and_no_throughput() {
+    let records = records([
+        streamed(0, 100, 2_000, 11),
+        failed(1, FailureKind::Disconnected).event(100, TEXT).event(200, TEXT).ended(300),
+    ]);
+    let throughput = summary(&records, &facts(LoadKind::Burst)).throughput;
+    close(throughput.output_tok_s, 5.5);
+    close(throughput.wasted_tok_s, 1.0);
+    close(throughput.req_s, 0.5);
+}
+
+#[test]
+fn missing_counts_are_absent_and_not_zero() {
+    let records = records([request(0).event(100, TEXT).event(200, TEXT)]);
+    let summary = summary(&records, &facts(LoadKind::Burst));
+    // Output falls back to chunks and says so; the prompt's length is unknown.
+    close(summary.throughput.output_tok_s, 10.0);
+    assert_eq!((summary.throughput.input_tok_s, summary.throughput.total_tok_s), (None, None));
+    assert!(summary.caveats.iter().any(|caveat| caveat.id == "tokens_from_chunks"));
+    for key in ["throughput.input_tok_s", "goodput", "steady", "load.offered_rps", "mfu"] {
+        assert!(summary.absent.iter().any(|(absent, _)| absent == key), "{key}");
+    }
+}
+
+#[test]
+fn a_run_without_success_names_the_reason_of_every_missing_metric() {
+    let records = records([failed(0, FailureKind::HttpStatus).status(500)]);
+    let summary = summary(&records, &facts(LoadKind::Burst));
+    for key in ["ttft_ms", "icl_ms", "itl_ms"] {
+        let key = format!("metrics.{key}");
+        let (_, reason) = summary.absent.iter().find(|(absent, _)| *absent == key).unwrap();
+        assert_eq!(reason, Undefined::NotOk.text());
+    }
+    assert_eq!(summary.validity.verdict.name(), "INVALID");
+}
+
+#[test]
+fn nothing_at_all_is_no_panic_and_no_figure() {
+    for kind in LoadKind::ALL {
+        let summary = summary(&[], &facts(*kind));
+        assert_eq!(summary.load.duration_s, None);
+        assert_eq!(summary.throughput.req_s, None);
+        let absent = |key: &str| summary.absent.iter().any(|(absent, _)| absent == key);
+        assert!(absent("load.duration_s") && absent("throughput.req_s"));
+    }
+}
+
+#[test]
+fn hidden_reasoning_weighs_by_what_could_be_timed() {
+    // 900 ms for the 9 later of 10 visible tokens; 20 more were hidden.
+    let mut build = request(0).usage(30).reasoning(Some(20), ReasoningDisclosure::Unknown);
+    for step in 0..10 {
+        build = build.event(1_000 + 100 * step, TEXT);
+    }
+    let records = records([build, streamed(1, 100, 120, 2)]);
+    let summary = summary(&records, &facts(LoadKind::Burst));
+    close(summary.weighted.tpot_token_weighted_ms, (900.0 + 20.0) / 10.0);
+    close(summary.weighted.itl_mean_ms, (900.0 + 20.0) / 10.0);
+    assert!(metric(&summary.metrics, "itl_ms").figure("p50").is_some());
+}
+
+#[test]
+fn a_time_out_that_had_its_first_token_has_a_ttft() {
+    let records = records([
+        streamed(0, 100, 200, 11),
+        failed(1, FailureKind::TotalTimeout).event(150, TEXT).ended(3_000),
+        failed(2, FailureKind::TotalTimeout).ended(3_000),
+    ]);
+    let mut facts = facts(LoadKind::Burst);
+    facts.request_timeout = Some(Span::from_ms(3_000));
+    let summary = summary(&records, &facts);
+    let ttft = metric(&summary.all_requests_metrics, "ttft_ms");
+    close(ttft.figure("p50"), 150.0);
+    assert!(ttft.at_least.contains(&("max", 3_000.0)));
+    close(ttft.censored, 1.0 / 3.0);
+    close(metric(&summary.all_requests_metrics, "e2el_ms").censored, 2.0 / 3.0);
+}
