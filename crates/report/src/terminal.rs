@@ -42,14 +42,15 @@ impl Style {
 pub const LATENCIES: &[&str] =
     &["ttft_ms", "ttfc_ms", "tpot_ms", "itl_ms", "icl_ms", "e2el_ms", "generation_ms"];
 
-/// The whole report.
-pub fn report(summary: &Summary, style: Style) -> String {
+/// The whole report. `rows` chooses the rows of the latency table among
+/// [`LATENCIES`]; without it all are shown.
+pub fn report(summary: &Summary, rows: Option<&[&'static str]>, style: Style) -> String {
     let mut page = Page { text: String::new(), style };
     page.head(summary);
     page.definitions(summary);
     page.offered(summary);
     page.workload(summary);
-    page.latencies(summary);
+    page.latencies(summary, rows.unwrap_or(LATENCIES));
     page.throughput(summary);
     page.goodput(summary);
     page.efficiency(summary);
@@ -163,11 +164,11 @@ impl Page {
         }
     }
 
-    fn latencies(&mut self, summary: &Summary) {
+    fn latencies(&mut self, summary: &Summary, rows: &[&'static str]) {
         self.section("4 Latency, successful requests (ms)");
         let mut table = table(&["", "n", "mean", "P50", "P90", "P95", "P99", "max"]);
         let mut undefined = Vec::new();
-        for key in LATENCIES {
+        for key in rows {
             let Some(metric) = find(key) else { continue };
             let Some((_, figures)) = summary.metrics.iter().find(|(name, _)| name == key) else {
                 continue;

@@ -508,7 +508,11 @@ pub(crate) fn refusal(body: &[u8]) -> (Option<String>, Option<String>) {
 
 /// The first `limit` bytes, cut between characters.
 pub(crate) fn clip(text: &str, limit: usize) -> &str {
-    if text.len() <= limit { text } else { &text[..text.floor_char_boundary(limit)] }
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Beginnings of what is likely a key. Servers like to repeat the key that

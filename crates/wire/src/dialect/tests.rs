@@ -105,7 +105,8 @@ fn data_that_is_no_json_is_told_from_broken_json() {
 
 #[test]
 fn bare_nan_is_read_as_null_with_a_warning() {
-    let event = r#"{"choices":[{"delta":{"content":"NaN"},"logprobs":{"content":[{"logprob":-Infinity},{"logprob":NaN}]}}]}"#;
+    let event = r#"{"choices":[{"delta":{"content":"NaN"},"logprobs":{"content":[
+        {"logprob":-Infinity},{"logprob":NaN}]}}]}"#;
     let (rows, answer) = hear(Api::OpenaiChat, &[event]);
     assert_eq!((answer.text.as_deref(), tokens(&rows)), (Some("NaN"), vec![2]));
     assert!(answer.warnings.has(Warnings::NONSTANDARD_JSON));
@@ -307,7 +308,8 @@ fn ollama_chat_generate_tools_and_durations() {
         r#"{"message":{"content":"","thinking":"hm"},"done":false}"#,
         r#"{"response":"x","done":false}"#,
         r#"{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"a": 1}}}]}}"#,
-        r#"{"done":true,"done_reason":"load","eval_count":5,"eval_duration":7,"prompt_eval_count":3}"#,
+        r#"{"done":true,"done_reason":"load","eval_count":5,"eval_duration":7,
+        "prompt_eval_count":3}"#,
     ];
     let (rows, answer) = hear(Api::Ollama, &lines);
     assert_eq!(
@@ -404,7 +406,8 @@ fn h13_whole_bodies_of_every_api() {
         (Api::OllamaGenerate, r#"{"response":"hi","done":true,"eval_count":4}"#, Some(4)),
         (
             Api::Tgi,
-            r#"[{"generated_text":"hi","details":{"finish_reason":"length","generated_tokens":4}}]"#,
+            r#"[{"generated_text":"hi","details":
+            {"finish_reason":"length","generated_tokens":4}}]"#,
             Some(4),
         ),
         (

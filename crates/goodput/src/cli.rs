@@ -1,0 +1,296 @@
+//! The command line: subcommands, their arguments, and who runs them.
+
+use clap::builder::styling::Styles;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use measure::Span;
+use report::lang::Lang;
+
+use crate::command::{bench, explain, export, import, report as report_command, runs, sim};
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::flags::{self, Settings, UsageError};
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  goodput bench                                   the embedded engine, no server needed
+  goodput bench http://127.0.0.1:8000             8 users, 100 requests, first model listed
+  goodput bench --url URL --model M -n 500 --request-rate 8 --goodput ttft:300 tpot:60
+  goodput bench serve --model M --dataset-name sharegpt --dataset-path F --request-rate 8
+  goodput bench URL -c 32 --duration 2m --fail-if 'ttft.p99 > 500ms' --json result.json
+
+Without an address the embedded engine is measured, unlike vllm bench, which then goes to
+127.0.0.1:8000. Durations: a bare number is seconds, or with ms, s, m, h.";
+
+fn command() -> Command {
+    Command::new("goodput")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("How good is my LLM serving, where does the time go, what should I change, did it help?")
+        .styles(Styles::plain())
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(exit::HELP)
+        .subcommand(bench_command())
+        .subcommand(
+            Command::new("report")
+                .about("Show a run again, recomputed from its directory, under any definition")
+                .arg(run_argument())
+                .arg(runs_dir())
+                .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the summary as one JSON object"))
+                .arg(definitions())
+                .arg(Arg::new("goodput").long("goodput").value_name("NAME:MS").num_args(1..).action(ArgAction::Append).help("Judge by these limits instead of the run's own: ttft:300 tpot:60"))
+                .arg(Arg::new("fail-if").long("fail-if").value_name("RULE").action(ArgAction::Append).help("Exit 99 when true: 'ttft.p99 > 500ms'")),
+        )
+        .subcommand(
+            Command::new("export")
+                .about("Write a run's requests as JSON lines")
+                .arg(run_argument())
+                .arg(runs_dir())
+                .arg(Arg::new("to").long("to").value_name("FILE.jsonl").required(true).help("The file; its ending chooses the form"))
+                .arg(definitions()),
+        )
+        .subcommand(
+            Command::new("import")
+                .about("Take another tool's result file: vllm bench serve --save-result")
+                .arg(Arg::new("file").value_name("FILE").required(true))
+                .arg(Arg::new("out").long("out").value_name("DIR").help("Run directory [RUNS-DIR/<id>]"))
+                .arg(runs_dir()),
+        )
+        .subcommand(
+            Command::new("explain")
+                .about("Explain a metric, a failure kind or a warning")
+                .arg(Arg::new("word").value_name("WORD").num_args(0..))
+                .arg(Arg::new("lang").long("lang").value_name("en|zh").help("Language [by the locale]")),
+        )
+        .subcommand(
+            Command::new("runs")
+                .about("List runs, or move one to the trash")
+                .subcommand_required(true)
+                .subcommand(Command::new("ls").about("List runs, newest first").arg(runs_dir()))
+                .subcommand(Command::new("rm").about("Move a run to RUNS-DIR/.trash").arg(run_argument()).arg(runs_dir())),
+        )
+        .subcommand(
+            Command::new("sim")
+                .about("The embedded engine")
+                .subcommand_required(true)
+                .subcommand(serve_command()),
+        )
+}
+
+fn bench_command() -> Command {
+    let command = Command::new("bench")
+        .about("Make load at an endpoint and measure it")
+        .after_help(BENCH_EXAMPLES)
+        .arg(
+            Arg::new("address")
+                .value_name("URL")
+                .num_args(0..=2)
+                .help("Address to measure, as --url; the word serve before it is taken for vLLM's sake"),
+        );
+    flags::add_to(command)
+}
+
+fn serve_command() -> Command {
+    let number = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("N").help(help)
+    };
+    Command::new("serve")
+        .about("Serve the embedded engine (OpenAI chat and completions) or recorded answers")
+        .arg(Arg::new("host").long("host").value_name("IP").default_value("127.0.0.1"))
+        .arg(number("port", "Port, 0 for a free one").default_value("8000"))
+        .arg(Arg::new("model").long("model").value_name("NAME").help("Name of the model"))
+        .arg(Arg::new("ttft").long("ttft").value_name("D").help("Fixed part of TTFT, such as 40ms"))
+        .arg(Arg::new("ttft-per-prompt-token").long("ttft-per-prompt-token").value_name("D").help("Part of TTFT for each prompt token"))
+        .arg(Arg::new("token-interval").long("token-interval").value_name("D").help("Time between tokens"))
+        .arg(number("max-num-seqs", "Requests answered at once; the rest waits"))
+        .arg(number("chunk-tokens", "Tokens in one event"))
+        .arg(Arg::new("lockstep").long("lockstep").action(ArgAction::SetTrue).help("All streams emit on one step grid"))
+        .arg(Arg::new("role-at-accept").long("role-at-accept").action(ArgAction::SetTrue).help("Send the role event when the request is accepted"))
+        .arg(Arg::new("cases").long("cases").value_name("DIR").help("Play the cases of DIR/cases.json: POST /CASE-ID/… answers with its bytes on its time line"))
+        .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Write true instants to this file at the end"))
+}
+
+fn run_argument() -> Arg {
+    Arg::new("run").value_name("RUN").required(true).help("Path, id prefix, or latest")
+}
+
+fn runs_dir() -> Arg {
+    Arg::new("runs-dir").long("runs-dir").value_name("DIR").help("Where run directories are kept [runs]")
+}
+
+fn definitions() -> Arg {
+    Arg::new("definitions")
+        .long("definitions")
+        .value_name("PRESET")
+        .default_value("goodput")
+        .help("goodput, vllm-0.27, vllm")
+}
+
+/// Parses the arguments and runs the command.
+pub(crate) fn run(arguments: &[String]) -> Result<Exit, Failure> {
+    // A refused flag gets its own reason instead of "unknown argument".
+    if arguments.get(1).is_some_and(|word| word == "bench") {
+        let refused: Vec<UsageError> = arguments
+            .iter()
+            .take_while(|argument| *argument != "--")
+            .filter_map(|argument| flags::refusal(argument))
+            .collect();
+        if !refused.is_empty() {
+            return Err(Failure::usage(refused));
+        }
+    }
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            return Err(Failure::new(Exit::Usage, text.trim().trim_start_matches("error: ")));
+        }
+        Err(help) => {
+            crate::print(help.to_string().trim_end());
+            return Ok(Exit::Ok);
+        }
+    };
+    dispatch(&matches)
+}
+
+fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let text = |matches: &ArgMatches, name: &str| matches.get_one::<String>(name).cloned();
+    match matches.subcommand() {
+        Some(("bench", matches)) => bench::run(&settings(matches)?),
+        Some(("report", matches)) => {
+            let many = |name: &str| -> Vec<&str> {
+                matches.get_many::<String>(name).unwrap_or_default().map(String::as_str).collect()
+            };
+            report_command::run(&report_command::Arguments {
+                run: &text(matches, "run").unwrap_or_default(),
+                runs_dir: text(matches, "runs-dir").as_deref(),
+                json: text(matches, "json").as_deref(),
+                definitions: &text(matches, "definitions").unwrap_or_default(),
+                goodput: many("goodput"),
+                fail_if: many("fail-if"),
+            })
+        }
+        Some(("export", matches)) => export::run(
+            &text(matches, "run").unwrap_or_default(),
+            text(matches, "runs-dir").as_deref(),
+            &text(matches, "to").unwrap_or_default(),
+            &text(matches, "definitions").unwrap_or_default(),
+        ),
+        Some(("import", matches)) => import::run(
+            &text(matches, "file").unwrap_or_default(),
+            text(matches, "out").as_deref(),
+            text(matches, "runs-dir").as_deref(),
+        ),
+        Some(("explain", matches)) => {
+            let words: Vec<&str> = matches
+                .get_many::<String>("word")
+                .unwrap_or_default()
+                .map(String::as_str)
+                .collect();
+            let word = (!words.is_empty()).then(|| words.join(" "));
+            explain::run(word.as_deref(), lang(text(matches, "lang").as_deref())?)
+        }
+        Some(("runs", matches)) => match matches.subcommand() {
+            Some(("ls", matches)) => runs::list(text(matches, "runs-dir").as_deref()),
+            Some(("rm", matches)) => runs::remove(
+                &text(matches, "run").unwrap_or_default(),
+                text(matches, "runs-dir").as_deref(),
+            ),
+            _ => unreachable!("clap asks for a subcommand"),
+        },
+        Some(("sim", matches)) => match matches.subcommand() {
+            Some(("serve", matches)) => serve(matches),
+            _ => unreachable!("clap asks for a subcommand"),
+        },
+        _ => unreachable!("clap asks for a subcommand"),
+    }
+}
+
+/// The settings of `bench`, with the positional address.
+fn settings(matches: &ArgMatches) -> Result<Settings, Failure> {
+    let mut settings = Settings::collect(
+        matches,
+        |name| std::env::var(name).ok(),
+        |path| {
+            let bytes = store::read_file(path.as_ref(), 1 << 20)
+                .map_err(|error| UsageError::new("--config", error))?;
+            String::from_utf8(bytes)
+                .map_err(|_| UsageError::new("--config", format!("{path} is not UTF-8")))
+        },
+    )?;
+    let words: Vec<&String> = matches.get_many::<String>("address").unwrap_or_default().collect();
+    let address = match words.as_slice() {
+        [] => None,
+        [word] if word.as_str() == "serve" => None,
+        [serve, address] if serve.as_str() == "serve" => Some(*address),
+        [address] => Some(*address),
+        [other, _] | [other, ..] => {
+            let rule = "is not serve; give one address";
+            return Err(UsageError::new(format!("{other:?}"), rule).into());
+        }
+    };
+    if let Some(address) = address {
+        let other = ["latency", "throughput", "startup", "sweep", "mm-processor"];
+        if other.contains(&address.as_str()) {
+            let rule = "is not part of this version; bench serve is";
+            return Err(UsageError::new(format!("bench {address}"), rule).into());
+        }
+        settings.set("url", address.clone());
+    }
+    Ok(settings)
+}
+
+fn lang(given: Option<&str>) -> Result<Lang, Failure> {
+    match given {
+        Some(name) => {
+            name.parse().map_err(|error: report::lang::UnknownLang| Failure::new(Exit::Usage, error))
+        }
+        None => {
+            let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+            Ok(Lang::from_locale(locale.as_deref().unwrap_or_default()))
+        }
+    }
+}
+
+fn serve(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let wrong = |name: &str, rule: &str| Failure::from(UsageError::new(format!("--{name}"), rule));
+    let number = |name: &str| -> Result<Option<u32>, Failure> {
+        text(name).map(|n| n.parse().map_err(|_| wrong(name, "is not a whole number"))).transpose()
+    };
+    let duration = |name: &str| -> Result<Option<Span>, Failure> {
+        text(name)
+            .map(|text| flags::parse_duration(text).ok_or(wrong(name, "is not a duration; write 40ms")))
+            .transpose()
+    };
+    let mut engine = fake::EngineConfig::default();
+    if let Some(model) = text("model") {
+        model.clone_into(&mut engine.model);
+    }
+    if let Some(ttft) = duration("ttft")? {
+        engine.ttft = ttft;
+    }
+    if let Some(each) = duration("ttft-per-prompt-token")? {
+        engine.ttft_per_prompt_token = each;
+    }
+    if let Some(interval) = duration("token-interval")? {
+        engine.token_interval = interval;
+    }
+    if let Some(seats) = number("max-num-seqs")? {
+        engine.max_num_seqs = seats;
+    }
+    if let Some(tokens) = number("chunk-tokens")? {
+        engine.chunk_tokens = tokens;
+    }
+    engine.lockstep = matches.get_flag("lockstep");
+    engine.role_chunk_at_accept = matches.get_flag("role-at-accept");
+    let port = text("port").unwrap_or("8000");
+    sim::serve(&sim::Arguments {
+        host: text("host").unwrap_or("127.0.0.1"),
+        port: port.parse().map_err(|_| wrong("port", "is not a port from 0 to 65535"))?,
+        engine,
+        cases: text("cases"),
+        ground_truth: text("ground-truth"),
+    })
+}

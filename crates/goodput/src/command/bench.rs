@@ -1,0 +1,366 @@
+//! `bench`: make load, measure, report.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drive::{Control, Early, Happening, IDLE_LIMIT, Job, StopRules};
+use measure::definition::{Definition, Endpoint};
+use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts};
+use measure::request::Settings as MetricSettings;
+use measure::summary::{Summary, summarise};
+use measure::validity::Verdict;
+use measure::{At, Outcome, Record};
+use serde_json::json;
+use store::{Output, PartWriter, RunDirectory, RunId};
+use wire::api::{Api, RequestSpec};
+use wire::run::Manifest;
+use workload::prompt::RunNonce;
+use workload::schedule::{Note, Schedule};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::flags::Settings;
+use crate::plan::{self, Plan};
+use crate::progress::Progress;
+use crate::target::{self, Resolved, Unresolved};
+use crate::{host, output};
+
+/// Runs the command; the exit code is its result.
+pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
+    let read = |path: &str, limit: u64| {
+        store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
+    };
+    let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
+    let (schedule, notes) = Schedule::draw(plan.spec.clone())
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    plan.workload.cache_regime = schedule.cache().name().to_owned();
+    take_notes(&mut plan, &notes);
+    if settings.is_on("dry-run") {
+        return dry_run(settings, &plan, &schedule);
+    }
+    // Every output is opened before anything is measured: a folder that
+    // cannot be written to must not cost a run.
+    let json = output::Json::open(settings.text("json"))?;
+    let copy = result_copy(settings)?;
+    let resolved = target::resolve(settings, &plan).map_err(unresolved)?;
+    let (started_ms, started_at) = host::wall_time();
+    let entropy: [u8; 18] = host::random().map_err(Failure::internal)?;
+    let run_id = RunId::new(started_ms, std::array::from_fn(|index| entropy[index]));
+    let directory = directory(settings, run_id)?;
+    let nonce = u64::from_le_bytes(std::array::from_fn(|index| entropy[10 + index]));
+    let session = Session {
+        settings,
+        plan: &plan,
+        schedule: Arc::new(schedule),
+        run_id: run_id.to_string(),
+        started_at,
+        nonce: RunNonce::new(nonce),
+    };
+    let finished = session.measure(resolved, directory)?;
+    finished.publish(settings, &plan, json, copy)
+}
+
+fn unresolved(why: Unresolved) -> Failure {
+    match why {
+        Unresolved::Usage(error) => error.into(),
+        Unresolved::Unreachable(words) => Failure::new(Exit::Unreachable, words),
+        Unresolved::Internal(words) => Failure::internal(words),
+    }
+}
+
+fn take_notes(plan: &mut Plan, notes: &[Note]) {
+    for note in notes {
+        if let Note::Oversampled { requests, prompts } = note {
+            plan.workload.oversampled = Some(f64::from(*requests) / f64::from(*prompts));
+        }
+        plan.workload.notes.push(note.to_string());
+    }
+}
+
+fn directory(settings: &Settings, run_id: RunId) -> Result<RunDirectory, Failure> {
+    Ok(match settings.text("out") {
+        Some(path) => RunDirectory::create(Path::new(path))?,
+        None => RunDirectory::create_in(&output::runs_dir(settings.text("runs-dir")), run_id)?,
+    })
+}
+
+fn result_copy(settings: &Settings) -> Result<Option<Output>, Failure> {
+    let Some(name) = settings.text("result-filename") else { return Ok(None) };
+    let folder = PathBuf::from(settings.text("result-dir").unwrap_or("."));
+    Ok(Some(Output::open(&folder.join(name))?))
+}
+
+/// Prints what would be done.
+fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit, Failure> {
+    let arrivals: Vec<f64> = schedule.arrivals().map(At::ms).collect();
+    let config: Vec<_> = settings
+        .stored()
+        .into_iter()
+        .map(|setting| json!({"name": setting.name, "value": setting.value, "origin": setting.origin}))
+        .collect();
+    let object = json!({
+        "config": config,
+        "api": plan.api.name(),
+        "target": plan.address.as_ref().map(|address| crate::flags::storable_url(&address.url)),
+        "load": schedule.load().describe(),
+        "load_kind": schedule.load().kind(),
+        "seed": plan.spec.seed,
+        "requests": schedule.count(),
+        "workload": {
+            "source": plan.workload.source,
+            "input_lengths": plan.workload.input_lengths,
+            "output_lengths": plan.workload.output_lengths,
+            "cache_regime": plan.workload.cache_regime,
+            "notes": plan.workload.notes,
+        },
+        "schedule_hash": schedule.hash(),
+        "arrivals_ms": arrivals,
+    });
+    if settings.has("json") {
+        let json = output::Json::open(settings.text("json"))?;
+        json.write(&object)?;
+    } else {
+        crate::print(&format!(
+            "{}\n{} · {}\nrequests {}\nschedule {}",
+            schedule.load().describe(),
+            plan.workload.source,
+            plan.workload.cache_regime,
+            schedule.count().map_or("no fixed number".to_owned(), |count| count.to_string()),
+            schedule.hash()
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+/// A run from here on.
+struct Session<'a> {
+    settings: &'a Settings,
+    plan: &'a Plan,
+    schedule: Arc<Schedule>,
+    run_id: String,
+    started_at: String,
+    nonce: RunNonce,
+}
+
+/// A run that is over.
+struct Finished {
+    records: Vec<Record>,
+    summary: Summary,
+    anchor_ns: i64,
+    early: Option<Early>,
+    path: PathBuf,
+    /// What could not be written, in words.
+    unwritten: Vec<String>,
+}
+
+impl Session<'_> {
+    fn measure(&self, resolved: Resolved, directory: RunDirectory) -> Result<Finished, Failure> {
+        let job = Arc::new(self.job(&resolved));
+        let control = Control::default();
+        control.stop_on_signals().map_err(Failure::internal)?;
+        let quiet = self.settings.is_on("disable-tqdm");
+        let mut progress = Progress::new(self.schedule.count(), quiet);
+        let path = directory.path().to_path_buf();
+        let mut writer = PartWriter::new(directory, 0, At::ZERO);
+        let mut records: Vec<Record> = Vec::new();
+        let mut unwritten = Vec::new();
+        let rules =
+            StopRules { max_errors: self.plan.max_errors, max_error_rate: self.plan.max_error_rate };
+        let end = drive::run(job, rules, &control, |happening| match happening {
+            Happening::Ended(record) => {
+                progress.ended(&record);
+                writer.push((*record).clone());
+                records.push(*record);
+            }
+            Happening::Tick(now) => {
+                progress.tick(now);
+                // A full disk is told once; the records stay and are tried
+                // again at the end.
+                if let Err(error) = writer.maybe_flush(now)
+                    && unwritten.is_empty()
+                {
+                    unwritten.push(error.to_string());
+                }
+            }
+        })
+        .map_err(Failure::internal)?;
+        progress.finish();
+        records.sort_by_key(|record| record.index);
+        unwritten.clear();
+        let saved = writer.flush(At::ZERO).and_then(|_| writer.sink().finish(0));
+        if let Err(error) = saved {
+            unwritten.push(error.to_string());
+        }
+        let facts = self.facts(&resolved, end.early == Some(Early::Interrupted));
+        let definition = Definition::preset(&self.plan.definitions, facts.endpoint)
+            .unwrap_or(measure::definition::GOODPUT);
+        let summary = summarise(&records, &facts, &definition);
+        let manifest = self.manifest(facts, end.clock.anchor_ns());
+        // The stored summary is under our own definitions, whatever was asked
+        // to be printed.
+        let own = summarise(&records, &summary.facts, &measure::definition::GOODPUT);
+        let own = serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
+        for (name, bytes) in [("run.json", wire::run::encode(&manifest)), ("summary.json", own)] {
+            if let Err(error) = writer.sink().write_json(name, &bytes) {
+                unwritten.push(error.to_string());
+            }
+        }
+        drop(resolved.embedded);
+        Ok(Finished {
+            records,
+            summary,
+            anchor_ns: end.clock.anchor_ns(),
+            early: end.early,
+            path,
+            unwritten,
+        })
+    }
+
+    fn job(&self, resolved: &Resolved) -> Job {
+        let warmup = plan::warmup(self.plan, &self.schedule);
+        Job {
+            run_id: self.settings.text("request-id-prefix").map_or_else(
+                || self.run_id.clone(),
+                |prefix| prefix.trim_end_matches('-').to_owned(),
+            ),
+            schedule: Arc::clone(&self.schedule),
+            nonce: self.nonce,
+            target: resolved.target.clone(),
+            api: self.plan.api,
+            template: RequestSpec { model: resolved.model.clone(), ..self.plan.template.clone() },
+            headers: resolved.headers.clone(),
+            secrets: resolved.secrets.clone(),
+            idle_timeout: self.plan.idle_timeout,
+            request_timeout: self.plan.request_timeout,
+            idle_limit: IDLE_LIMIT,
+            keep_text: self.settings.is_on("save-text"),
+            threads: self.plan.threads,
+            warmup: warmup.map(Arc::new),
+        }
+    }
+
+    fn facts(&self, resolved: &Resolved, interrupted: bool) -> RunFacts {
+        let load = self.schedule.load();
+        let kind = LoadKind::ALL.iter().copied().find(|kind| kind.name() == load.kind());
+        let closes_early = self.schedule.closes_at().is_some();
+        RunFacts {
+            run_id: self.run_id.clone(),
+            target: resolved.shown.clone(),
+            engine: resolved.engine.clone(),
+            model: Some(resolved.model.clone()),
+            simulated: resolved.embedded.is_some(),
+            api: self.plan.api.name().to_owned(),
+            endpoint: match self.plan.api {
+                Api::OpenAiCompletions => Endpoint::Completions,
+                _ => Endpoint::Chat,
+            },
+            load: LoadFacts {
+                kind: kind.unwrap_or(LoadKind::Unknown),
+                request_rate: load.rate().map(|(rate, _)| rate.get()),
+                burstiness: load.rate().map(|(_, burstiness)| burstiness).filter(|k| k.is_finite()),
+                users: load.users(),
+                arrivals: load.arrival_text(),
+                planned_duration: self.schedule.planned_duration(),
+                seed: self.plan.spec.seed,
+                schedule_hash: self.schedule.hash(),
+            },
+            workload: self.plan.workload.clone(),
+            slo: self.plan.slo.clone(),
+            settings: MetricSettings {
+                stall_ms: self.plan.stall_ms,
+                ..MetricSettings::default()
+            },
+            percentiles: self.plan.percentiles.clone(),
+            instrument: InstrumentFacts {
+                stamp_source: "user".to_owned(),
+                planned_requests: self.schedule.count().filter(|_| !closes_early).map(u64::from),
+                ..InstrumentFacts::default()
+            },
+            request_timeout: Some(self.plan.request_timeout),
+            source_duration_s: None,
+            as_reported: Vec::new(),
+            interrupted,
+        }
+    }
+
+    fn manifest(&self, facts: RunFacts, anchor_ns: i64) -> Manifest {
+        Manifest {
+            argv: self.settings.argv(),
+            settings: self.settings.stored(),
+            facts,
+            host: host::facts(),
+            started_at: self.started_at.clone(),
+            anchor_monotonic_ns: anchor_ns.max(0) as u64,
+            written_by: format!("goodput {}", env!("CARGO_PKG_VERSION")),
+            files: Vec::new(),
+        }
+    }
+}
+
+impl Finished {
+    fn publish(
+        &self,
+        settings: &Settings,
+        plan: &Plan,
+        json: output::Json,
+        copy: Option<Output>,
+    ) -> Result<Exit, Failure> {
+        let object = wire::summary::to_json(&self.summary);
+        let mut text = output::report(&self.summary, plan.rows.as_deref(), json.is_stdout());
+        if let Some(path) = settings.text("ground-truth") {
+            text.push_str(&output::accuracy(path, &self.records, self.anchor_ns)?);
+        }
+        text.push_str(&format!("\nrun directory  {}\n", self.path.display()));
+        if json.is_stdout() {
+            crate::say(text.trim_end());
+        } else {
+            crate::print(text.trim_end());
+        }
+        json.write(&object)?;
+        if let Some(copy) = copy {
+            copy.write(object.to_string().as_bytes())?;
+        }
+        for words in &self.unwritten {
+            crate::say(&format!("not written: {words}"));
+        }
+        let exit = self.exit(settings, plan);
+        if exit == Exit::Unreachable {
+            crate::say(&self.unreachable());
+        }
+        Ok(exit)
+    }
+
+    fn exit(&self, settings: &Settings, plan: &Plan) -> Exit {
+        if self.early == Some(Early::Interrupted) {
+            return Exit::Interrupted;
+        }
+        let answered = self.records.iter().any(|record| record.answer.http_status.is_some());
+        if !answered || matches!(self.early, Some(Early::Refused { .. })) {
+            return Exit::Unreachable;
+        }
+        let verdict = self.summary.validity.verdict;
+        let invalid = verdict == Verdict::Invalid && !settings.is_on("allow-invalid");
+        if invalid || (verdict == Verdict::Degraded && settings.is_on("strict")) {
+            return Exit::Invalid;
+        }
+        if !self.unwritten.is_empty() {
+            return Exit::Internal;
+        }
+        output::thresholds(&plan.thresholds, &self.summary)
+    }
+
+    /// One sentence about a target that gave nothing.
+    fn unreachable(&self) -> String {
+        let target = &self.summary.facts.target;
+        let failed = self.records.iter().find_map(|record| match record.outcome {
+            Outcome::Failed(kind) => Some((kind, record)),
+            _ => None,
+        });
+        let Some((kind, record)) = failed else {
+            return format!("nothing was sent to {target}");
+        };
+        let said = record.answer.message.as_deref().unwrap_or("no message");
+        let status = record.answer.http_status.map_or(String::new(), |status| format!(" {status}"));
+        format!("{target} refused every request ({}{status}: {said}). {}", kind.name(), kind.hint())
+    }
+}

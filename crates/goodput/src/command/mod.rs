@@ -1,0 +1,9 @@
+//! One file a subcommand.
+
+pub(crate) mod bench;
+pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod report;
+pub(crate) mod runs;
+pub(crate) mod sim;

@@ -1,0 +1,121 @@
+//! Where results go: standard output, files, and the words of reports.
+
+use std::path::PathBuf;
+
+use measure::Record;
+use measure::accuracy::{Truth, accuracy};
+use measure::statistics::Distribution;
+use measure::summary::Summary;
+use measure::threshold::{Outcome, Threshold};
+use report::terminal::Style;
+use serde_json::Value;
+use store::Output;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Where the JSON object goes, opened ahead.
+pub(crate) enum Json {
+    Nowhere,
+    Stdout,
+    File(Output),
+}
+
+impl Json {
+    pub(crate) fn open(path: Option<&str>) -> Result<Self, Failure> {
+        Ok(match path {
+            None => Self::Nowhere,
+            Some("-") => Self::Stdout,
+            Some(path) => Self::File(Output::open(path.as_ref())?),
+        })
+    }
+
+    /// True when standard output belongs to the JSON object alone.
+    pub(crate) const fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    pub(crate) fn write(self, object: &Value) -> Result<(), Failure> {
+        let text = format!("{object:#}");
+        match self {
+            Self::Nowhere => {}
+            Self::Stdout => crate::print(&text),
+            Self::File(output) => output.write(format!("{text}\n").as_bytes())?,
+        }
+        Ok(())
+    }
+}
+
+/// The folder of run directories.
+pub(crate) fn runs_dir(given: Option<&str>) -> PathBuf {
+    PathBuf::from(given.unwrap_or("runs"))
+}
+
+/// The report as text; colours only where a terminal reads it.
+pub(crate) fn report(summary: &Summary, rows: Option<&[&'static str]>, on_stderr: bool) -> String {
+    use std::io::IsTerminal;
+    let terminal =
+        if on_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let color = terminal && std::env::var_os("NO_COLOR").is_none();
+    report::terminal::report(summary, rows, Style { color })
+}
+
+/// Errors of the client against a truth log.
+pub(crate) fn accuracy(
+    path: &str,
+    records: &[Record],
+    anchor_ns: i64,
+) -> Result<String, Failure> {
+    let bytes = store::read_file(path.as_ref(), 4 << 30)?;
+    let file = wire::truth::decode(&bytes)
+        .map_err(|error| Failure::new(Exit::Usage, format!("--ground-truth {path}: {error}")))?;
+    let truths: Vec<Truth<'_>> = file
+        .truths
+        .iter()
+        .filter_map(|truth| {
+            let index = truth.id.rsplit_once('-')?.1.parse().ok()?;
+            Some(Truth { index, arrival_ns: truth.arrival_ns, token_ns: &truth.token_ns })
+        })
+        .collect();
+    let errors = accuracy_of(records, &truths, anchor_ns);
+    Ok(errors)
+}
+
+fn accuracy_of(records: &[Record], truths: &[Truth<'_>], anchor_ns: i64) -> String {
+    let errors = accuracy(records, truths, anchor_ns);
+    let mut text = format!(
+        "\nError of the client against ground truth (µs), {} requests joined, {} not\n",
+        errors.joined, errors.unmatched
+    );
+    let figure = |distribution: &Distribution, name: &str| {
+        distribution.figure(name).map_or("n/a".to_owned(), report::number::short)
+    };
+    for (name, distribution) in
+        [("TTFT", &errors.ttft_us), ("gaps", &errors.gap_us), ("absolute", &errors.absolute_us)]
+    {
+        text.push_str(&format!(
+            "  {name:<10} n {}, mean {}, P50 {}, P99 {}, max {}\n",
+            distribution.n,
+            figure(distribution, "mean"),
+            figure(distribution, "p50"),
+            figure(distribution, "p99"),
+            figure(distribution, "max")
+        ));
+    }
+    text
+}
+
+/// Applies `--fail-if` rules and says which were missed.
+pub(crate) fn thresholds(rules: &[Threshold], summary: &Summary) -> Exit {
+    let mut exit = Exit::Ok;
+    for rule in rules {
+        let words = match rule.judge(summary) {
+            Outcome::Passed(_) => continue,
+            Outcome::Missed(value) => format!("is {}", report::number::short(value)),
+            Outcome::Undefined => "is not defined for this run, so it counts as missed".to_owned(),
+        };
+        crate::say(&format!("--fail-if {:?}: {words}", rule.text));
+        exit = Exit::Threshold;
+    }
+    exit
+}
