@@ -112,7 +112,8 @@ impl Connection {
                 Ok(tcp) => {
                     stamps.connected_at = Some(clock.now());
                     // Nagle would hold back the tail of a request.
-                    tcp.set_nodelay(true).map_err(|error| OpenError::connecting(&error, address))?;
+                    tcp.set_nodelay(true)
+                        .map_err(|error| OpenError::connecting(&error, address))?;
                     let stream = if target.url.secure {
                         let tls = secure(target, tcp).await?;
                         stamps.secured_at = Some(clock.now());

@@ -138,7 +138,8 @@ impl Attempt {
                 Ok(true) => {
                     // The timer may sleep past an idle limit that was armed
                     // just now; bring it forward once.
-                    let due = instant(clock.now(), deadline.min(last_byte_at + worker.job.idle_timeout));
+                    let due =
+                        instant(clock.now(), deadline.min(last_byte_at + worker.job.idle_timeout));
                     if timer.deadline() > due {
                         timer.as_mut().reset(due);
                     }

@@ -261,7 +261,10 @@ impl Worker {
     }
 
     /// A connection: an idle one that is fit, else a fresh one.
-    pub(crate) async fn checkout(&self, fresh: bool) -> Result<(Connection, OpenStamps), OpenError> {
+    pub(crate) async fn checkout(
+        &self,
+        fresh: bool,
+    ) -> Result<(Connection, OpenStamps), OpenError> {
         if !fresh {
             let now = self.clock.now();
             let mut idle = self.idle.borrow_mut();

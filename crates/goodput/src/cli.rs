@@ -1,8 +1,8 @@
 //! The command line: subcommands, their arguments, and who runs them.
 
-use clap::builder::styling::Styles;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use measure::Span;
+use std::time::Duration;
+
 use report::lang::Lang;
 
 use crate::command::{bench, explain, export, import, report as report_command, runs, sim};
@@ -25,7 +25,6 @@ fn command() -> Command {
     Command::new("goodput")
         .version(env!("CARGO_PKG_VERSION"))
         .about("How good is my LLM serving, where does the time go, what should I change, did it help?")
-        .styles(Styles::plain())
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(exit::HELP)
@@ -80,12 +79,9 @@ fn bench_command() -> Command {
     let command = Command::new("bench")
         .about("Make load at an endpoint and measure it")
         .after_help(BENCH_EXAMPLES)
-        .arg(
-            Arg::new("address")
-                .value_name("URL")
-                .num_args(0..=2)
-                .help("Address to measure, as --url; the word serve before it is taken for vLLM's sake"),
-        );
+        .arg(Arg::new("address").value_name("URL").num_args(0..=2).help(
+            "Address to measure, as --url; the word serve before it is taken for vLLM's sake",
+        ));
     flags::add_to(command)
 }
 
@@ -114,7 +110,10 @@ fn run_argument() -> Arg {
 }
 
 fn runs_dir() -> Arg {
-    Arg::new("runs-dir").long("runs-dir").value_name("DIR").help("Where run directories are kept [runs]")
+    Arg::new("runs-dir")
+        .long("runs-dir")
+        .value_name("DIR")
+        .help("Where run directories are kept [runs]")
 }
 
 fn definitions() -> Arg {
@@ -241,9 +240,9 @@ fn settings(matches: &ArgMatches) -> Result<Settings, Failure> {
 
 fn lang(given: Option<&str>) -> Result<Lang, Failure> {
     match given {
-        Some(name) => {
-            name.parse().map_err(|error: report::lang::UnknownLang| Failure::new(Exit::Usage, error))
-        }
+        Some(name) => name
+            .parse()
+            .map_err(|error: report::lang::UnknownLang| Failure::new(Exit::Usage, error)),
         None => {
             let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
                 .iter()
@@ -259,14 +258,15 @@ fn serve(matches: &ArgMatches) -> Result<Exit, Failure> {
     let number = |name: &str| -> Result<Option<u32>, Failure> {
         text(name).map(|n| n.parse().map_err(|_| wrong(name, "is not a whole number"))).transpose()
     };
-    let duration = |name: &str| -> Result<Option<Span>, Failure> {
-        text(name)
-            .map(|text| flags::parse_duration(text).ok_or(wrong(name, "is not a duration; write 40ms")))
-            .transpose()
+    let duration = |name: &str| -> Result<Option<Duration>, Failure> {
+        let rule = "is not a duration; write 40ms";
+        let span = text(name).map(|text| flags::parse_duration(text).ok_or(wrong(name, rule)));
+        let span = span.transpose()?;
+        Ok(span.map(|span| Duration::from_micros(span.us().unsigned_abs())))
     };
     let mut engine = fake::EngineConfig::default();
     if let Some(model) = text("model") {
-        model.clone_into(&mut engine.model);
+        engine.model = Some(model.to_owned());
     }
     if let Some(ttft) = duration("ttft")? {
         engine.ttft = ttft;
@@ -278,7 +278,7 @@ fn serve(matches: &ArgMatches) -> Result<Exit, Failure> {
         engine.token_interval = interval;
     }
     if let Some(seats) = number("max-num-seqs")? {
-        engine.max_num_seqs = seats;
+        engine.max_num_seqs = seats as usize;
     }
     if let Some(tokens) = number("chunk-tokens")? {
         engine.chunk_tokens = tokens;

@@ -18,7 +18,10 @@ pub(crate) fn facts() -> Vec<(String, String)> {
     let model = read("/proc/cpuinfo");
     let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
     add("cpu", model.unwrap_or_default().trim().to_owned());
-    add("load_average", read("/proc/loadavg").split_whitespace().take(3).collect::<Vec<_>>().join(" "));
+    add(
+        "load_average",
+        read("/proc/loadavg").split_whitespace().take(3).collect::<Vec<_>>().join(" "),
+    );
     facts
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use measure::Record;
-use measure::accuracy::{Truth, accuracy};
+use measure::accuracy::{self, Truth};
 use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::threshold::{Outcome, Threshold};
@@ -61,7 +61,7 @@ pub(crate) fn report(summary: &Summary, rows: Option<&[&'static str]>, on_stderr
 }
 
 /// Errors of the client against a truth log.
-pub(crate) fn accuracy(
+pub(crate) fn errors_against_truth(
     path: &str,
     records: &[Record],
     anchor_ns: i64,
@@ -77,12 +77,10 @@ pub(crate) fn accuracy(
             Some(Truth { index, arrival_ns: truth.arrival_ns, token_ns: &truth.token_ns })
         })
         .collect();
-    let errors = accuracy_of(records, &truths, anchor_ns);
-    Ok(errors)
+    Ok(accuracy_text(&accuracy::accuracy(records, &truths, anchor_ns)))
 }
 
-fn accuracy_of(records: &[Record], truths: &[Truth<'_>], anchor_ns: i64) -> String {
-    let errors = accuracy(records, truths, anchor_ns);
+fn accuracy_text(errors: &accuracy::Accuracy) -> String {
     let mut text = format!(
         "\nError of the client against ground truth (µs), {} requests joined, {} not\n",
         errors.joined, errors.unmatched

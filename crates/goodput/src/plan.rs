@@ -74,7 +74,8 @@ pub(crate) fn resolve(
     let (idle_timeout, request_timeout) = timeouts(&mut reader);
     let definitions = settings.text("definitions").unwrap_or("goodput").to_owned();
     if !PRESETS.contains(&definitions.as_str()) {
-        reader.wrong("definitions", format!("{definitions:?} is not one of {}", PRESETS.join(", ")));
+        reader
+            .wrong("definitions", format!("{definitions:?} is not one of {}", PRESETS.join(", ")));
     }
     let plan = Plan {
         api,
@@ -138,10 +139,10 @@ fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
     let Some(api) = Api::from_name(name) else {
         let known: Vec<&str> = wire::api::APIS.iter().map(|entry| entry.names[0]).collect();
         reader.wrong("backend", format!("{name:?} is not one of {}", known.join(", ")));
-        return Api::OpenAiChat;
+        return Api::OpenaiChat;
     };
     let Some(address) = address else {
-        if !matches!(api, Api::OpenAiChat | Api::OpenAiCompletions) {
+        if !matches!(api, Api::OpenaiChat | Api::OpenaiCompletions) {
             reader.wrong(
                 "backend",
                 "the embedded engine speaks openai-chat and openai only; give --url for other APIs",
@@ -209,7 +210,10 @@ fn workload(
     let mut facts = WorkloadFacts::default();
     if let Some(text) = settings.text("prompt") {
         if settings.has("dataset-name") || settings.has("dataset-path") {
-            reader.wrong("prompt", "is a workload of its own; leave out --dataset-name and --dataset-path");
+            reader.wrong(
+                "prompt",
+                "is a workload of its own; leave out --dataset-name and --dataset-path",
+            );
         }
         facts.source = "one text, the same in every request".to_owned();
         facts.input_lengths = "as the text is".to_owned();
@@ -218,7 +222,10 @@ fn workload(
     }
     if name == "random" {
         if settings.has("dataset-path") {
-            reader.wrong("dataset-path", "random prompts have no file; give --dataset-name sharegpt or custom");
+            reader.wrong(
+                "dataset-path",
+                "random prompts have no file; give --dataset-name sharegpt or custom",
+            );
         }
         facts.source = "synthetic text (random)".to_owned();
         facts.input_lengths = format!("{} tokens, estimated", input.describe());
@@ -241,7 +248,11 @@ fn workload(
         _ => "as the rows say".to_owned(),
     };
     if notes.skipped_count() > 0 {
-        facts.notes.push(format!("{} rows were skipped: {}", notes.skipped_count(), reasons(&notes)));
+        facts.notes.push(format!(
+            "{} rows were skipped: {}",
+            notes.skipped_count(),
+            reasons(&notes)
+        ));
     }
     if let Some(at) = &notes.truncated_at {
         facts.notes.push(format!("the file is cut off at {at}; rows before that are used"));
@@ -344,7 +355,14 @@ fn cache(reader: &mut Reader<'_>, prompts: &PromptSource) -> CacheRegime {
 
 fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
     let mut sampling = Map::new();
-    for name in ["temperature", "top-p", "min-p", "frequency-penalty", "presence-penalty", "repetition-penalty"] {
+    for name in [
+        "temperature",
+        "top-p",
+        "min-p",
+        "frequency-penalty",
+        "presence-penalty",
+        "repetition-penalty",
+    ] {
         if let Some(value) = reader.number(name) {
             sampling.insert(name.replace('-', "_"), value.into());
         }
@@ -354,8 +372,19 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
             sampling.insert(name.replace('-', "_"), value.into());
         }
     }
-    let openai = matches!(api, Api::OpenAiChat | Api::OpenAiCompletions | Api::OpenAiResponses);
-    if !sampling.is_empty() && !openai && !matches!(api, Api::Anthropic | Api::Ollama | Api::OllamaGenerate | Api::Sglang | Api::Tgi | Api::Triton) {
+    let openai = matches!(api, Api::OpenaiChat | Api::OpenaiCompletions | Api::OpenaiResponses);
+    if !sampling.is_empty()
+        && !openai
+        && !matches!(
+            api,
+            Api::Anthropic
+                | Api::Ollama
+                | Api::OllamaGenerate
+                | Api::Sglang
+                | Api::Tgi
+                | Api::Triton
+        )
+    {
         reader.wrong("temperature", format!("sampling flags are not sent to {}", api.name()));
     }
     let extra_body = match reader.settings.text("extra-body") {
@@ -370,7 +399,7 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
     };
     let continuous =
         reader.choice("token-counts", &[("final", false), ("continuous", true)]).unwrap_or(false);
-    if continuous && !matches!(api, Api::OpenAiChat | Api::OpenAiCompletions) {
+    if continuous && !matches!(api, Api::OpenaiChat | Api::OpenaiCompletions) {
         reader.wrong("token-counts", format!("{} has no continuous counts", api.name()));
     }
     let fields = [
@@ -420,7 +449,8 @@ fn percentiles(reader: &mut Reader<'_>) -> Vec<f64> {
     for item in text.split(',') {
         match item.trim().parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => percentiles.push(percent),
-            _ => reader.wrong("metric-percentiles", format!("{item:?} is not a number from 0 to 100")),
+            _ => reader
+                .wrong("metric-percentiles", format!("{item:?} is not a number from 0 to 100")),
         }
     }
     percentiles
@@ -437,7 +467,10 @@ fn rows(reader: &mut Reader<'_>) -> Option<Vec<&'static str>> {
                     .iter()
                     .filter_map(|key| key.strip_suffix("_ms"))
                     .collect();
-                reader.wrong("percentile-metrics", format!("{item:?} is not one of {}", known.join(", ")));
+                reader.wrong(
+                    "percentile-metrics",
+                    format!("{item:?} is not one of {}", known.join(", ")),
+                );
             }
         }
     }
@@ -449,7 +482,8 @@ fn timeouts(reader: &mut Reader<'_>) -> (Span, Span) {
     let total = reader.duration("request-timeout").unwrap_or(Span::from_ms(600_000));
     for (name, span) in [("idle-timeout", idle), ("request-timeout", total)] {
         if span <= Span::ZERO || span > drive::MAX_REQUEST_TIMEOUT {
-            reader.wrong(name, format!("must lie above 0 and up to {}", drive::MAX_REQUEST_TIMEOUT));
+            reader
+                .wrong(name, format!("must lie above 0 and up to {}", drive::MAX_REQUEST_TIMEOUT));
         }
     }
     (idle, total)

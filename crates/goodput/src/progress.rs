@@ -62,7 +62,8 @@ impl Progress {
 
     fn words(&self) -> String {
         let of = self.planned.map_or(String::new(), |planned| format!(" of {planned}"));
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let failed =
+            if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         format!("{} ended{of}, {} ok{failed}", self.ended, self.ok)
     }
 }

@@ -61,8 +61,11 @@ fn headers(
 ) -> Result<(Vec<(String, String)>, Secrets), UsageError> {
     let mut secrets = Secrets::default();
     let entry = api.entry();
-    let mut headers: Vec<(String, String)> =
-        entry.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut headers: Vec<(String, String)> = entry
+        .headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
     if let Some(key) = key(settings)? {
         secrets.add(&key);
         // The embedded engine knows no keys, so it is sent none.
@@ -72,8 +75,8 @@ fn headers(
         }
     }
     for text in settings.all("header") {
-        let (name, value) = wire::head::parse_header(text)
-            .map_err(|error| UsageError::new("--header", error))?;
+        let (name, value) =
+            wire::head::parse_header(text).map_err(|error| UsageError::new("--header", error))?;
         secrets.add(&value);
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
         headers.push((name, value));
@@ -88,7 +91,10 @@ fn key(settings: &Settings) -> Result<Option<String>, UsageError> {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     } else if let Some(variable) = settings.text("api-key-env") {
         let value = std::env::var(variable).map_err(|_| {
-            UsageError::new("--api-key-env", format!("the environment has no variable {variable:?}"))
+            UsageError::new(
+                "--api-key-env",
+                format!("the environment has no variable {variable:?}"),
+            )
         })?;
         Some(value)
     } else {
@@ -96,7 +102,10 @@ fn key(settings: &Settings) -> Result<Option<String>, UsageError> {
     };
     let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
     if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Err(UsageError::new("API key", "holds blanks or control characters; check its file or variable"));
+        return Err(UsageError::new(
+            "API key",
+            "holds blanks or control characters; check its file or variable",
+        ));
     }
     Ok(key)
 }
@@ -194,12 +203,12 @@ fn embedded(
     secrets: Secrets,
 ) -> Result<Resolved, Unresolved> {
     let mut engine = fake::EngineConfig::default();
-    if let Some(model) = plan.served_model.as_ref().or(plan.model.as_ref()) {
-        engine.model = model.clone();
-    }
-    let model = engine.model.clone();
-    let server = fake::Server::start(fake::Config { engine, ..fake::Config::default() })
-        .map_err(|error| Unresolved::Internal(format!("the embedded engine cannot start: {error}")))?;
+    let named = plan.served_model.clone().or_else(|| plan.model.clone());
+    let model = named.or_else(|| engine.model.clone()).unwrap_or_else(|| "embedded".to_owned());
+    engine.model = Some(model.clone());
+    let server = fake::Server::start(fake::Config { engine, ..fake::Config::default() }).map_err(
+        |error| Unresolved::Internal(format!("the embedded engine cannot start: {error}")),
+    )?;
     let internal = |error: &dyn std::fmt::Display| Unresolved::Internal(error.to_string());
     let full = plan
         .api

@@ -57,7 +57,8 @@ pub fn accuracy(records: &[Record], truths: &[Truth<'_>], anchor_ns: i64) -> Acc
         };
         joined += 1;
         let sent_ns = anchor_ns + sent_at.us() * 1_000;
-        let true_us = |token_ns: u64| (truth.arrival_ns as i64 - sent_ns + token_ns as i64) as f64 / 1e3;
+        let true_us =
+            |token_ns: u64| (truth.arrival_ns as i64 - sent_ns + token_ns as i64) as f64 / 1e3;
         ttft.push(f64::from(seen[0]) - truth.token_ns[0] as f64 / 1e3);
         for (seen, token_ns) in seen.iter().zip(truth.token_ns) {
             absolute.push(f64::from(*seen) - true_us(*token_ns));

@@ -87,7 +87,8 @@ impl Threshold {
     /// Reads a rule.
     pub fn parse(text: &str) -> Result<Self, ThresholdError> {
         let wrong = |rule: &str| ThresholdError { text: text.to_owned(), rule: rule.to_owned() };
-        let at = text.find(['<', '>']).ok_or_else(|| wrong("an operator (> >= < <=) is missing"))?;
+        let at =
+            text.find(['<', '>']).ok_or_else(|| wrong("an operator (> >= < <=) is missing"))?;
         let (left, right) = (text[..at].trim(), &text[at..]);
         let (op, right) = match (&right[..1], right[1..].strip_prefix('=')) {
             (">", Some(rest)) => (Op::AtLeast, rest),
@@ -103,7 +104,8 @@ impl Threshold {
             (Population::Successes, left)
         };
         let figure = figure(left).map_err(|rule| wrong(&rule))?;
-        let value = value(right.trim(), &figure).ok_or_else(|| wrong("the value is not a number with ms, s or %"))?;
+        let value = value(right.trim(), &figure)
+            .ok_or_else(|| wrong("the value is not a number with ms, s or %"))?;
         let whole_run = !matches!(figure, Figure::Metric { .. });
         if whole_run && population != Population::Successes {
             return Err(wrong("steady. and service. go with a metric only"));
@@ -176,10 +178,9 @@ fn figure(text: &str) -> Result<Figure, String> {
 
 fn value(text: &str, figure: &Figure) -> Option<f64> {
     let is_time = match figure {
-        Figure::Metric { key, .. } => matches!(
-            metric::find(key)?.unit,
-            Unit::Milliseconds | Unit::MillisecondsPerToken
-        ),
+        Figure::Metric { key, .. } => {
+            matches!(metric::find(key)?.unit, Unit::Milliseconds | Unit::MillisecondsPerToken)
+        }
         _ => false,
     };
     let (number, scale) = if let Some(number) = text.strip_suffix("ms") {
@@ -219,8 +220,17 @@ mod tests {
     #[test]
     fn wrong_rules_say_what_is_wrong() {
         for text in [
-            "", "ttft", "ttft > 3", "ttft.p98 > 3", "mfu.p50 > 1", "nonsense.p50 > 1", "ttft.p50 > x",
-            "ttft.p50 > 5%", "error_rate > 3ms", "steady.goodput > 1", "ttft.p50 = 3",
+            "",
+            "ttft",
+            "ttft > 3",
+            "ttft.p98 > 3",
+            "mfu.p50 > 1",
+            "nonsense.p50 > 1",
+            "ttft.p50 > x",
+            "ttft.p50 > 5%",
+            "error_rate > 3ms",
+            "steady.goodput > 1",
+            "ttft.p50 = 3",
         ] {
             assert!(Threshold::parse(text).is_err(), "{text}");
         }

@@ -31,8 +31,8 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
     };
     let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
-    let (schedule, notes) = Schedule::draw(plan.spec.clone())
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let (schedule, notes) =
+        Schedule::draw(plan.spec.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
     plan.workload.cache_regime = schedule.cache().name().to_owned();
     take_notes(&mut plan, &notes);
     if settings.is_on("dry-run") {
@@ -164,8 +164,10 @@ impl Session<'_> {
         let mut writer = PartWriter::new(directory, 0, At::ZERO);
         let mut records: Vec<Record> = Vec::new();
         let mut unwritten = Vec::new();
-        let rules =
-            StopRules { max_errors: self.plan.max_errors, max_error_rate: self.plan.max_error_rate };
+        let rules = StopRules {
+            max_errors: self.plan.max_errors,
+            max_error_rate: self.plan.max_error_rate,
+        };
         let end = drive::run(job, rules, &control, |happening| match happening {
             Happening::Ended(record) => {
                 progress.ended(&record);
@@ -199,7 +201,8 @@ impl Session<'_> {
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
         let own = summarise(&records, &summary.facts, &measure::definition::GOODPUT);
-        let own = serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
+        let own =
+            serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
         for (name, bytes) in [("run.json", wire::run::encode(&manifest)), ("summary.json", own)] {
             if let Err(error) = writer.sink().write_json(name, &bytes) {
                 unwritten.push(error.to_string());
@@ -251,7 +254,7 @@ impl Session<'_> {
             simulated: resolved.embedded.is_some(),
             api: self.plan.api.name().to_owned(),
             endpoint: match self.plan.api {
-                Api::OpenAiCompletions => Endpoint::Completions,
+                Api::OpenaiCompletions => Endpoint::Completions,
                 _ => Endpoint::Chat,
             },
             load: LoadFacts {
@@ -266,10 +269,7 @@ impl Session<'_> {
             },
             workload: self.plan.workload.clone(),
             slo: self.plan.slo.clone(),
-            settings: MetricSettings {
-                stall_ms: self.plan.stall_ms,
-                ..MetricSettings::default()
-            },
+            settings: MetricSettings { stall_ms: self.plan.stall_ms, ..MetricSettings::default() },
             percentiles: self.plan.percentiles.clone(),
             instrument: InstrumentFacts {
                 stamp_source: "user".to_owned(),
@@ -308,7 +308,7 @@ impl Finished {
         let object = wire::summary::to_json(&self.summary);
         let mut text = output::report(&self.summary, plan.rows.as_deref(), json.is_stdout());
         if let Some(path) = settings.text("ground-truth") {
-            text.push_str(&output::accuracy(path, &self.records, self.anchor_ns)?);
+            text.push_str(&output::errors_against_truth(path, &self.records, self.anchor_ns)?);
         }
         text.push_str(&format!("\nrun directory  {}\n", self.path.display()));
         if json.is_stdout() {

@@ -16,7 +16,8 @@ pub(crate) fn run(
     definitions: &str,
 ) -> Result<Exit, Failure> {
     if Path::new(to).extension().is_none_or(|ending| ending != "jsonl") {
-        let rule = format!("{to:?} has an ending that is not known; write a file that ends in .jsonl");
+        let rule =
+            format!("{to:?} has an ending that is not known; write a file that ends in .jsonl");
         return Err(UsageError::new("--to", rule).into());
     }
     let read = report::read(run, runs_dir)?;

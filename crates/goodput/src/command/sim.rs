@@ -19,12 +19,13 @@ pub(crate) struct Arguments<'a> {
 /// Serves until a signal comes, then writes the truth log.
 pub(crate) fn serve(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let address = format!("{}:{}", arguments.host, arguments.port);
-    let bind = address
-        .parse()
-        .map_err(|_| Failure::new(Exit::Usage, format!("--host {}: is not an IP address", arguments.host)))?;
+    let bind = address.parse().map_err(|_| {
+        Failure::new(Exit::Usage, format!("--host {}: is not an IP address", arguments.host))
+    })?;
     // A truth log lists every token of every request, so it keeps them all.
     let listen = Listen { bind, ..Listen::default() };
-    let truth = arguments.ground_truth.map(|path| store::Output::open(path.as_ref())).transpose()?;
+    let truth =
+        arguments.ground_truth.map(|path| store::Output::open(path.as_ref())).transpose()?;
     let started = match arguments.cases {
         Some(folder) => Server::start_with(listen, cases(folder)?),
         None => Server::start(Config { listen, engine: arguments.engine.clone() }),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use measure::Span;
 
-use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError};
+use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError, Vllm};
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,15 +47,19 @@ pub(crate) fn add_to(mut command: Command) -> Command {
             Takes::One(value) => {
                 arg.action(ArgAction::Set).value_name(value).overrides_with(flag.name)
             }
-            Takes::Several(value) => arg
-                .action(ArgAction::Set)
-                .num_args(1..)
-                .value_name(value)
-                .overrides_with(flag.name),
+            Takes::Several(value) => {
+                arg.action(ArgAction::Set).num_args(1..).value_name(value).overrides_with(flag.name)
+            }
             Takes::Each(value) => arg.action(ArgAction::Append).value_name(value),
         };
-        // Numbers such as -1 are values, not flags.
-        command = command.arg(arg.allow_negative_numbers(true));
+        if flag.takes != Takes::Nothing {
+            // Numbers such as -1 are values, not flags.
+            arg = arg.allow_negative_numbers(true);
+        }
+        if let Vllm::Other(difference) = flag.vllm {
+            arg = arg.long_help(format!("{}. vLLM's flag, but: {difference}", flag.help));
+        }
+        command = command.arg(arg);
     }
     command
 }
@@ -137,7 +141,10 @@ impl Settings {
                 single => one(single).map(|value| vec![value]),
             };
             let values = values.ok_or_else(|| {
-                UsageError::new(path, format!("{key} must be a text, number, true, false or a list"))
+                UsageError::new(
+                    path,
+                    format!("{key} must be a text, number, true, false or a list"),
+                )
             })?;
             if values == ["false"] && flag.takes == Takes::Nothing {
                 continue;
@@ -367,8 +374,9 @@ mod tests {
         let command = add_to(Command::new("bench").no_binary_name(true));
         let arguments = arguments.iter().map(|argument| with_dashes((*argument).to_owned()));
         let matches = command.try_get_matches_from(arguments).unwrap();
-        let environment =
-            |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned());
+        let environment = |name: &str| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned())
+        };
         Settings::collect(&matches, environment, |_| Ok(config.to_owned())).unwrap()
     }
 
@@ -388,8 +396,7 @@ mod tests {
         assert_eq!(given.text("isl"), Some("5"));
         assert_eq!(given.text("osl"), Some("3"));
         assert!(given.is_on("insecure"));
-        let origins: Vec<_> =
-            given.stored().into_iter().map(|s| (s.name, s.origin)).collect();
+        let origins: Vec<_> = given.stored().into_iter().map(|s| (s.name, s.origin)).collect();
         assert!(origins.contains(&("isl".to_owned(), "environment".to_owned())));
         assert!(origins.contains(&("osl".to_owned(), "config file".to_owned())));
     }
@@ -410,9 +417,14 @@ mod tests {
     fn what_may_hold_a_key_is_not_stored() {
         let given = settings(
             &[
-                "--header", "Authorization: Bearer sk-canary", "--header", "X-Key=sk-canary",
-                "--url", "https://u:sk-canary@h/p?key=sk-canary&api-version=1",
-                "--extra-body", r#"{"a":{"api_key":"sk-canary"},"n":1}"#,
+                "--header",
+                "Authorization: Bearer sk-canary",
+                "--header",
+                "X-Key=sk-canary",
+                "--url",
+                "https://u:sk-canary@h/p?key=sk-canary&api-version=1",
+                "--extra-body",
+                r#"{"a":{"api_key":"sk-canary"},"n":1}"#,
             ],
             "",
             &[],

@@ -3,21 +3,42 @@
 
 /// Name and reason, one sentence.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
-    ("tokenizer", "no tokenizer is loaded by this version; the server's own counts are used, and lengths of synthetic prompts are estimates"),
+    (
+        "tokenizer",
+        "no tokenizer is loaded by this version; the server's own counts are used, and lengths of synthetic prompts are estimates",
+    ),
     ("tokenizer-mode", "no tokenizer is loaded by this version; leave it out"),
     ("trust-remote-code", "nothing here runs a model's code; leave it out"),
-    ("lora-modules", "requests for several adapters come with labels in a later version; run one adapter at a time with --model"),
+    (
+        "lora-modules",
+        "requests for several adapters come with labels in a later version; run one adapter at a time with --model",
+    ),
     ("lora-assignment", "see --lora-modules"),
-    ("ramp-up-strategy", "ramps come with load shapes in a later version; run steps with several --request-rate values"),
+    (
+        "ramp-up-strategy",
+        "ramps come with load shapes in a later version; run steps with several --request-rate values",
+    ),
     ("ramp-up-start-rps", "see --ramp-up-strategy"),
     ("ramp-up-end-rps", "see --ramp-up-strategy"),
     ("self-timed", "timed traces come in a later version"),
     ("no-self-timed", "timed traces come in a later version"),
-    ("probe-request-rate", "a side probe shares the client with the load that it judges; every request here is timed from its intended instant instead"),
+    (
+        "probe-request-rate",
+        "a side probe shares the client with the load that it judges; every request here is timed from its intended instant instead",
+    ),
     ("use-beam-search", "vLLM itself never reads this flag"),
-    ("chat-template-kwargs", "templates are the server's job; send --extra-body '{\"chat_template_kwargs\": {…}}'"),
-    ("append-result", "it makes a file that is not JSON; each run has a directory of its own instead"),
-    ("profile", "starting the server's profiler comes in a later version; POST /start_profile yourself"),
+    (
+        "chat-template-kwargs",
+        "templates are the server's job; send --extra-body '{\"chat_template_kwargs\": {…}}'",
+    ),
+    (
+        "append-result",
+        "it makes a file that is not JSON; each run has a directory of its own instead",
+    ),
+    (
+        "profile",
+        "starting the server's profiler comes in a later version; POST /start_profile yourself",
+    ),
     ("plot-timeline", "pictures come with the HTML report in a later version"),
     ("timeline-itl-thresholds", "see --plot-timeline"),
     ("plot-dataset-stats", "pictures come with the HTML report in a later version"),
