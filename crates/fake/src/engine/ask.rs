@@ -228,11 +228,11 @@ impl Prompt {
     }
 }
 
-/// About as many tokens as a usual tokenizer makes of English: four characters
-/// each. The engine has no vocabulary; what matters is that the count is the
-/// same every time and that usage states it.
+/// The same estimate as the workload's, so that a prompt asked for by length
+/// is counted as that length. The engine has no vocabulary; what matters is
+/// that the count is the same every time and that usage states it.
 fn text_tokens(text: &str) -> u32 {
-    saturated(text.chars().count().div_ceil(4))
+    workload::prompt::estimate_tokens(text)
 }
 
 fn saturated(count: usize) -> u32 {

@@ -35,7 +35,7 @@ fn request(connection: u64, arrival_ms: u64, path: &str, body: &Value) -> Reques
 
 /// A prompt of four tokens and so many output tokens, streamed.
 fn streamed(tokens: u32) -> Value {
-    json!({"prompt": "0123456789abcdef", "stream": true, "max_tokens": tokens})
+    json!({"prompt": "0two words9abcdef", "stream": true, "max_tokens": tokens})
 }
 
 fn text(step: &Step) -> String {
@@ -61,7 +61,7 @@ fn events(steps: impl Iterator<Item = Step>) -> Vec<Value> {
 
 #[test]
 fn chat_stream_has_vllms_shape() {
-    let body = json!({"model": "m\"x", "messages": [{"role": "user", "content": "12345678"}],
+    let body = json!({"model": "m\"x", "messages": [{"role": "user", "content": "two words"}],
         "stream": true, "max_completion_tokens": 3, "stream_options": {"include_usage": true}});
     let play = engine(config()).answer(&request(7, 2_000, CHAT, &body));
     assert_eq!(play.truth_id.as_deref(), Some("r-7"));
@@ -118,7 +118,7 @@ fn tokens_are_due_at_ttft_and_then_evenly() {
 
 #[test]
 fn head_leaves_at_once_and_role_where_it_is_wanted() {
-    let body = json!({"messages": [{"content": "1234"}], "stream": true, "max_tokens": 1});
+    let body = json!({"messages": [{"content": "one"}], "stream": true, "max_tokens": 1});
     for (role_chunk_at_accept, expected) in [(false, vec![0, 41, 41, 41]), (true, vec![0, 41, 41])]
     {
         let mut engine = engine(EngineConfig { role_chunk_at_accept, ..config() });
@@ -133,7 +133,7 @@ fn head_leaves_at_once_and_role_where_it_is_wanted() {
 
 #[test]
 fn whole_answer_is_one_write_when_its_last_token_is_made() {
-    let body = json!({"messages": [{"content": "1234"}], "max_tokens": 3});
+    let body = json!({"messages": [{"content": "one"}], "max_tokens": 3});
     let play = engine(config()).answer(&request(0, 2_000, CHAT, &body));
     let steps: Vec<_> = play.steps.collect();
     assert_eq!((steps.len(), steps[0].at_ns, steps[0].tokens), (1, 61 * MS, 3));
@@ -273,12 +273,12 @@ fn prompts_are_counted_from_what_they_hold() {
     };
     assert_eq!(prompt_tokens(COMPLETIONS, json!({"prompt": ""})), 1);
     assert_eq!(prompt_tokens(COMPLETIONS, json!({"prompt": "12345"})), 2);
-    assert_eq!(prompt_tokens(COMPLETIONS, json!({"prompt": ["漢字漢字漢"]})), 2);
+    assert_eq!(prompt_tokens(COMPLETIONS, json!({"prompt": ["漢字漢字漢"]})), 5);
     assert_eq!(prompt_tokens(COMPLETIONS, json!({"prompt": [1, 2, 3]})), 3);
     assert_eq!(prompt_tokens(COMPLETIONS, json!({"prompt": [[1, 2, 3, 4]]})), 4);
     let parts =
-        json!([{"type": "text", "text": "1234"}, {"type": "image_url", "image_url": {"url": "x"}}]);
-    let messages = json!({"messages": [{"role": "system", "content": "12345678"},
+        json!([{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {"url": "x"}}]);
+    let messages = json!({"messages": [{"role": "system", "content": "two words"},
         {"role": "assistant", "content": null}, {"role": "user", "content": parts}]});
     assert_eq!(prompt_tokens(CHAT, messages), 2 + 1 + 256);
 }

@@ -36,7 +36,7 @@ impl Client {
     }
 
     fn ask_completion(&mut self, id: &str, tokens: u32) {
-        let body = json!({"prompt": "1234", "stream": true, "max_tokens": tokens,
+        let body = json!({"prompt": "one", "stream": true, "max_tokens": tokens,
             "stream_options": {"include_usage": true}});
         self.ask("POST", "/v1/completions", id, &body.to_string());
     }
@@ -134,7 +134,7 @@ fn engine(engine: EngineConfig) -> Server {
 fn streams_events_and_writes_the_truth_down_before_the_end() {
     let server = engine(fast());
     let mut client = Client::to(&server);
-    let body = json!({"messages": [{"role": "user", "content": "12345678"}], "stream": true,
+    let body = json!({"messages": [{"role": "user", "content": "two words"}], "stream": true,
         "max_tokens": 5, "stream_options": {"include_usage": true}});
     for (turn, id) in ["run-0", "run-1"].into_iter().enumerate() {
         client.ask("POST", "/v1/chat/completions", id, &body.to_string());
