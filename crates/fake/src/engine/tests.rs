@@ -35,7 +35,7 @@ fn request(connection: u64, arrival_ms: u64, path: &str, body: &Value) -> Reques
 
 /// A prompt of four tokens and so many output tokens, streamed.
 fn streamed(tokens: u32) -> Value {
-    json!({"prompt": "0two words9abcdef", "stream": true, "max_tokens": tokens})
+    json!({"prompt": "four words of prompt", "stream": true, "max_tokens": tokens})
 }
 
 fn text(step: &Step) -> String {
