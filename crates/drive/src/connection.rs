@@ -1,24 +1,19 @@
-//! One connection: opening it with its stamps, and reading with a stamp taken
-//! before anything else is done with the bytes.
+//! One connection: where it leads, how it is opened, and its bytes in the
+//! clear whether TLS lies between or not.
 
-use std::cell::RefCell;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use measure::{At, FailureKind, NotSentKind, Outcome};
-use rustls::ClientConfig;
+use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use rustls::{ClientConfig, ClientConnection};
+use tokio::net::TcpSocket;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use wire::url::Url;
 
 use crate::clock::Clock;
-
-/// The largest TLS record.
-const TLS_RECORD: usize = 16 * 1024;
 
 /// Where requests go, and how.
 #[derive(Clone)]
@@ -29,19 +24,18 @@ pub struct Target {
     pub tls: Arc<ClientConfig>,
 }
 
-/// An open connection.
+/// An open connection. Its socket does not block and, where the kernel can,
+/// stamps what it receives.
 pub(crate) struct Connection {
-    stream: Stream,
+    pub(crate) socket: TcpStream,
+    pub(crate) tls: Option<Box<ClientConnection>>,
     /// Whether a request went over it before, or it was opened ahead: a reset
     /// before the first byte is then an artefact of ours.
     pub(crate) reused: bool,
     /// When it was last used.
     pub(crate) idle_since: At,
-}
-
-enum Stream {
-    Plain(TcpStream),
-    Tls { tls: Box<TlsStream<TcpStream>>, buffer: Box<[u8]> },
+    /// The conversation that it belongs to, where connections are kept apart.
+    pub(crate) session: Option<u32>,
 }
 
 /// Stamps of opening a connection.
@@ -60,7 +54,7 @@ pub(crate) struct OpenError {
 }
 
 impl OpenError {
-    fn failed(kind: FailureKind, message: String) -> Self {
+    pub(crate) fn failed(kind: FailureKind, message: String) -> Self {
         Self { outcome: Outcome::Failed(kind), message }
     }
 
@@ -108,23 +102,28 @@ impl Connection {
         let mut stamps = OpenStamps { resolved_at: Some(clock.now()), ..OpenStamps::default() };
         let mut refused = None;
         for address in addresses {
-            match TcpStream::connect(address).await {
+            match connect(*address).await {
                 Ok(tcp) => {
                     stamps.connected_at = Some(clock.now());
+                    let unready = |error: io::Error| OpenError::connecting(&error, address);
                     // Nagle would hold back the tail of a request.
-                    tcp.set_nodelay(true)
-                        .map_err(|error| OpenError::connecting(&error, address))?;
-                    let stream = if target.url.secure {
-                        let tls = secure(target, tcp).await?;
+                    tcp.set_nodelay(true).map_err(unready)?;
+                    // Without kernel stamps a run is still good, and says so.
+                    let _ = setsockopt(&tcp, sockopt::ReceiveTimestampns, &true);
+                    let (tcp, tls) = if target.url.secure {
+                        let (tcp, tls) = secure(target, tcp).await?;
                         stamps.secured_at = Some(clock.now());
-                        Stream::Tls {
-                            tls: Box::new(tls),
-                            buffer: vec![0; TLS_RECORD].into_boxed_slice(),
-                        }
+                        (tcp, Some(Box::new(tls)))
                     } else {
-                        Stream::Plain(tcp)
+                        (tcp, None)
                     };
-                    let connection = Self { stream, reused: false, idle_since: clock.now() };
+                    let connection = Self {
+                        socket: tcp.into_std().map_err(unready)?,
+                        tls,
+                        reused: false,
+                        idle_since: clock.now(),
+                        session: None,
+                    };
                     return Ok((connection, stamps));
                 }
                 Err(error) => refused = Some(OpenError::connecting(&error, address)),
@@ -135,77 +134,111 @@ impl Connection {
         }))
     }
 
-    /// Writes all of `bytes`.
-    pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.stream {
-            Stream::Plain(tcp) => tcp.write_all(bytes).await,
-            Stream::Tls { tls, .. } => {
-                tls.write_all(bytes).await?;
-                tls.flush().await
-            }
-        }
+    /// Writes what the kernel takes of `bytes`; gives the number of them that
+    /// is off our hands.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return (&self.socket).write(bytes) };
+        let taken = tls.writer().write(bytes)?;
+        self.flush_tls()?;
+        Ok(taken)
     }
 
-    /// Reads what there is, at most a buffer full, stamps it before anything
-    /// else is done, and hands both to `take`. `Ok(false)` means that the peer
-    /// closed. Plain connections share the worker's one buffer: nothing is
-    /// borrowed while waiting.
-    pub(crate) async fn read(
+    /// Writes pending TLS records; `WouldBlock` when some are left.
+    pub(crate) fn flush_tls(&mut self) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        while tls.wants_write() {
+            tls.write_tls(&mut &self.socket)?;
+        }
+        Ok(())
+    }
+
+    /// Turns received bytes into plain ones and hands them on. Without TLS
+    /// they are that already. `Ok(false)` means that the peer said farewell.
+    pub(crate) fn decipher(
         &mut self,
-        shared: &RefCell<Box<[u8]>>,
-        clock: Clock,
-        take: &mut dyn FnMut(&[u8], At),
+        mut received: &[u8],
+        plain: &mut [u8],
+        mut take: impl FnMut(&[u8]),
     ) -> io::Result<bool> {
-        match &mut self.stream {
-            Stream::Plain(tcp) => loop {
-                tcp.readable().await?;
-                let mut buffer = shared.borrow_mut();
-                match tcp.try_read(&mut buffer) {
-                    Ok(count) => {
-                        let at = clock.now();
-                        if count > 0 {
-                            take(&buffer[..count], at);
-                        }
-                        return Ok(count > 0);
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error),
+        let Some(tls) = &mut self.tls else {
+            take(received);
+            return Ok(true);
+        };
+        let mut open = true;
+        while !received.is_empty() {
+            tls.read_tls(&mut received)?;
+            let state = tls
+                .process_new_packets()
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            open &= !state.peer_has_closed();
+            let mut left = state.plaintext_bytes_to_read();
+            while left > 0 {
+                let count = tls.reader().read(plain)?;
+                if count == 0 {
+                    break;
                 }
-            },
-            Stream::Tls { tls, buffer } => {
-                let count = match tls.read(buffer).await {
-                    // A peer that closes TCP without TLS's own farewell has
-                    // closed all the same.
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
-                    other => other?,
-                };
-                let at = clock.now();
-                if count > 0 {
-                    take(&buffer[..count], at);
-                }
-                Ok(count > 0)
+                take(&plain[..count]);
+                left = left.saturating_sub(count);
             }
         }
+        // A key update must be answered; that it may block is no matter now.
+        let _ = self.flush_tls();
+        Ok(open)
     }
 
     /// True when the peer has not closed an idle connection, as far as can be
     /// told without a round trip.
     pub(crate) fn looks_alive(&self) -> bool {
-        // On TLS a session ticket may lie unread on a healthy connection.
-        let Stream::Plain(tcp) = &self.stream else { return true };
-        let mut byte = [0u8; 1];
-        // Any readiness on an idle connection is an end or an unasked byte;
-        // neither makes it fit for another request.
-        matches!(tcp.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        match self.socket.peek(&mut [0]) {
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            // On TLS a session ticket may lie unread on a healthy connection;
+            // in the clear an unasked byte makes it unfit.
+            Ok(count) => count > 0 && self.tls.is_some(),
+        }
     }
 }
 
-async fn secure(target: &Target, tcp: TcpStream) -> Result<TlsStream<TcpStream>, OpenError> {
+/// Source addresses to try on loopback when the ports of one run out: each has
+/// some 28 000 of its own to the same target.
+const LOOPBACK_SOURCES: std::ops::RangeInclusive<u8> = 2..=33;
+
+async fn connect(address: SocketAddr) -> io::Result<tokio::net::TcpStream> {
+    let socket = || match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    };
+    let first = socket()?.connect(address).await;
+    let exhausted = |error: &io::Error| error.kind() == io::ErrorKind::AddrNotAvailable;
+    match first {
+        Err(error) if exhausted(&error) && is_loopback_v4(address) => {
+            for last in LOOPBACK_SOURCES {
+                let other = socket()?;
+                other.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), 0)))?;
+                match other.connect(address).await {
+                    Err(error) if exhausted(&error) => {}
+                    done => return done,
+                }
+            }
+            Err(error)
+        }
+        done => done,
+    }
+}
+
+fn is_loopback_v4(address: SocketAddr) -> bool {
+    matches!(address.ip(), IpAddr::V4(ip) if ip.is_loopback())
+}
+
+async fn secure(
+    target: &Target,
+    tcp: tokio::net::TcpStream,
+) -> Result<(tokio::net::TcpStream, ClientConnection), OpenError> {
     let failed = |words: String| OpenError::failed(FailureKind::Tls, words);
     let name = ServerName::try_from(target.url.host.clone())
         .map_err(|error| failed(format!("{}: {error}", target.url.host)))?;
-    TlsConnector::from(Arc::clone(&target.tls))
+    let stream = TlsConnector::from(Arc::clone(&target.tls))
         .connect(name, tcp)
         .await
-        .map_err(|error| failed(error.to_string()))
+        .map_err(|error| failed(error.to_string()))?;
+    Ok(stream.into_inner())
 }

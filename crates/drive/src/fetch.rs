@@ -1,7 +1,7 @@
 //! Untimed requests of the tool itself: the model list, readiness.
 
-use std::cell::RefCell;
-use std::time::Duration;
+use std::io::{ErrorKind, Read};
+use std::time::{Duration, Instant};
 
 use measure::Span;
 use wire::head;
@@ -34,59 +34,80 @@ pub fn get(
     headers: &[(String, String)],
     within: Span,
 ) -> Result<(u16, Vec<u8>), FetchError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| FetchError::Unreachable(error.to_string()))?;
-    runtime.block_on(async {
-        let limit = Duration::from_micros(within.us().max(0) as u64);
-        match tokio::time::timeout(limit, get_now(target, path, headers)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(FetchError::Late(within)),
-        }
-    })
-}
-
-async fn get_now(
-    target: &Target,
-    path: &str,
-    headers: &[(String, String)],
-) -> Result<(u16, Vec<u8>), FetchError> {
-    let clock = Clock::starting_in(Span::ZERO);
-    let unreachable = |message: String| FetchError::Unreachable(message);
-    let addresses = resolve(&target.url).await.map_err(|error| unreachable(error.message))?;
-    let (mut connection, _) = Connection::open(target, &addresses, clock)
-        .await
-        .map_err(|error| unreachable(error.message))?;
+    let mut connection = open(target, within)?;
+    let deadline = Instant::now() + Duration::from_micros(within.us().max(0) as u64);
+    let broken = |_| FetchError::Broken;
+    connection.socket.set_nonblocking(false).map_err(broken)?;
     let extra = [("Connection", "close")];
-    let bytes = head::encode("GET", &target.url.with_path(path), headers, &extra, b"");
-    connection.write_all(&bytes).await.map_err(|_| FetchError::Broken)?;
-    let buffer = RefCell::new(vec![0u8; 64 * 1024].into_boxed_slice());
-    let mut decoder = Decoder::new(64 * 1024);
-    let (mut status, mut body, mut broken) = (None, Vec::new(), false);
-    while !decoder.is_done() && !broken {
-        let mut take = |bytes: &[u8], _| {
-            let fed = decoder.feed(bytes, |part| match part {
-                Part::Head(head) => status = Some(head.status),
-                Part::Body(piece) => body.extend_from_slice(piece),
-            });
-            broken = fed.is_err();
+    let request = head::encode("GET", &target.url.with_path(path), headers, &extra, b"");
+    let mut written = 0;
+    while written < request.len() {
+        written += connection.write(&request[written..]).map_err(broken)?;
+    }
+    let mut answer = Answer { decoder: Decoder::new(64 * 1024), status: None, body: Vec::new() };
+    let (mut received, mut plain) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
+    while !answer.decoder.is_done() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(FetchError::Late(within));
+        }
+        connection.socket.set_read_timeout(Some(left)).map_err(broken)?;
+        let count = match (&connection.socket).read(&mut received) {
+            Ok(0) if answer.decoder.ends_at_close() => break,
+            Ok(0) => return Err(FetchError::Broken),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+            Err(_) => return Err(FetchError::Broken),
         };
-        let open = connection.read(&buffer, clock, &mut take).await;
-        if body.len() > BODY_LIMIT || open.is_err() {
+        let mut sound = true;
+        let open = connection
+            .decipher(&received[..count], &mut plain, |bytes| sound &= answer.take(bytes))
+            .map_err(broken)?;
+        if !sound || answer.body.len() > BODY_LIMIT {
             return Err(FetchError::Broken);
         }
-        if matches!(open, Ok(false)) {
-            if !decoder.ends_at_close() {
-                return Err(FetchError::Broken);
-            }
+        if !open && !answer.decoder.is_done() {
             break;
         }
     }
-    match status {
-        Some(status) if !broken => Ok((status, body)),
-        _ => Err(FetchError::Broken),
+    Ok((answer.status.ok_or(FetchError::Broken)?, answer.body))
+}
+
+struct Answer {
+    decoder: Decoder,
+    status: Option<u16>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn take(&mut self, bytes: &[u8]) -> bool {
+        let Self { decoder, status, body } = self;
+        let fed = decoder.feed(bytes, |part| match part {
+            Part::Head(head) => *status = Some(head.status),
+            Part::Body(piece) => body.extend_from_slice(piece),
+        });
+        fed.is_ok()
     }
+}
+
+fn open(target: &Target, within: Span) -> Result<Connection, FetchError> {
+    let unreachable = |message: String| FetchError::Unreachable(message);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| unreachable(error.to_string()))?;
+    runtime.block_on(async {
+        let opening = async {
+            let addresses = resolve(&target.url).await?;
+            Connection::open(target, &addresses, Clock::starting_in(Span::ZERO)).await
+        };
+        let limit = Duration::from_micros(within.us().max(0) as u64);
+        match tokio::time::timeout(limit, opening).await {
+            Ok(Ok((connection, _))) => Ok(connection),
+            Ok(Err(error)) => Err(unreachable(error.message)),
+            Err(_) => Err(FetchError::Late(within)),
+        }
+    })
 }
 
 /// Waits until the target takes connections, trying twice a second.

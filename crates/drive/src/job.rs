@@ -19,6 +19,18 @@ pub const IDLE_LIMIT: Span = Span::from_ms(4_000);
 /// The longest time-out of a request: event times are 32-bit microseconds.
 pub const MAX_REQUEST_TIMEOUT: Span = Span::from_ms(4_000_000);
 
+/// Which requests may share a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// Any request may use any idle connection.
+    #[default]
+    Always,
+    /// Only turns of one conversation share one.
+    PerSession,
+    /// Each request opens its own.
+    Never,
+}
+
 /// A run.
 pub struct Job {
     /// Its id: the head of every request's `x-request-id`.
@@ -43,6 +55,8 @@ pub struct Job {
     pub request_timeout: Span,
     /// Age at which an idle connection is no longer used.
     pub idle_limit: Span,
+    /// Which requests may share a connection.
+    pub reuse: Reuse,
     /// Keep the texts of answers.
     pub keep_text: bool,
     /// Number of worker threads.

@@ -12,13 +12,18 @@ use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span};
 use tokio::task::LocalSet;
 use workload::{Load, Schedule};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_ns, thread_cpu_ns};
 use crate::interrupt::Control;
-use crate::job::Job;
+use crate::job::{Job, Reuse};
+use crate::tap::{Readings, Tap};
 use crate::worker::{UNRELEASED, Worker, open_ahead};
 
 /// Time between "everybody is ready" and instant 0.
 const LEAD: Span = Span::from_ms(20);
+
+/// Tasks run between two looks at timers and sockets: low, so that a send is
+/// never far behind a batch of reads.
+const EVENT_INTERVAL: u32 = 8;
 
 /// Connections opened ahead at most: more would be a load of its own.
 const AHEAD_LIMIT: u32 = 1_000;
@@ -70,6 +75,29 @@ pub struct End {
     pub early: Option<Early>,
     /// Workers that were lost to a defect.
     pub lost_workers: u32,
+    /// What the instrument knows of itself.
+    pub instrument: Instrument,
+}
+
+/// What the instrument knows of itself after a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Instrument {
+    /// Whether the kernel stamped what arrived: `kernel`, `user` or `mixed`.
+    pub stamp_source: &'static str,
+    /// User stamp − kernel stamp in µs: p50, p99, max.
+    pub client_lag_us: Option<[f64; 3]>,
+    /// p99 of how much earlier than its stamp an event may have arrived, in µs.
+    pub stamp_error_p99_us: Option<f64>,
+    /// Busiest worker thread's share of time on the processor.
+    pub busiest_thread: Option<f64>,
+    /// Steps of the wall clock during the run.
+    pub clock_steps: u32,
+}
+
+/// What one worker found out about itself.
+struct Report {
+    readings: Readings,
+    busy: f64,
 }
 
 /// Why a run could not start.
@@ -102,9 +130,13 @@ pub fn run(
     let mut watch = Watch { rules, early: None, refusals: None, ended: 0, errors: 0, ok: 0 };
     let seen = collect(&incoming, clock, control, &mut watch, &mut sink);
     let mut lost = BTreeSet::new();
+    let mut reports = Vec::new();
     for (id, worker) in workers.into_iter().enumerate() {
-        if !matches!(worker.thread.join(), Ok(Ok(()))) {
-            lost.insert(id as u32);
+        match worker.thread.join() {
+            Ok(Ok(report)) => reports.push(report),
+            Ok(Err(_)) | Err(_) => {
+                lost.insert(id as u32);
+            }
         }
     }
     if control.is_interrupted() {
@@ -113,11 +145,12 @@ pub fn run(
     for record in missing(&job, &seen, &lost, watch.early.is_some()) {
         sink(Happening::Ended(Box::new(record)));
     }
-    Ok(End { clock, early: watch.early, lost_workers: lost.len() as u32 })
+    let lost_workers = lost.len() as u32;
+    Ok(End { clock, early: watch.early, lost_workers, instrument: instrument(&reports) })
 }
 
 struct Started {
-    thread: JoinHandle<std::io::Result<()>>,
+    thread: JoinHandle<std::io::Result<Report>>,
     start: Sender<Clock>,
 }
 
@@ -154,23 +187,59 @@ fn work(
     records: Sender<Record>,
     ready: &Sender<()>,
     go: &Receiver<Clock>,
-) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+) -> std::io::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .event_interval(EVENT_INTERVAL)
+        .enable_all()
+        .build()?;
     LocalSet::new().block_on(&runtime, async {
         let before = Clock::starting_in(Span::ZERO);
         let opening = open_ahead(job, connections_ahead(job, id), before);
         // A peer that takes no connection must not hold up the start.
-        let mut idle =
-            tokio::time::timeout(Duration::from_secs(2), opening).await.unwrap_or_default();
+        let idle = tokio::time::timeout(Duration::from_secs(2), opening).await.unwrap_or_default();
         let _ = ready.send(());
-        // Blocking here is right: nothing else runs on this thread yet.
-        let Ok(clock) = go.recv() else { return Ok(()) };
-        for connection in &mut idle {
-            connection.idle_since = clock.now();
+        // Blocking here is right: nothing else runs on this thread yet. A
+        // sender that is gone means that the run was given up.
+        let clock = go.recv().map_err(std::io::Error::other)?;
+        let tap = Tap::new(clock)?;
+        for connection in idle {
+            tap.give_back(connection);
         }
         let stop = control.subscribe();
-        Rc::new(Worker::new(Arc::clone(job), id, clock, records, stop, idle)).run().await
+        let worker = Rc::new(Worker::new(Arc::clone(job), id, clock, records, stop, tap));
+        let (cpu_ns, wall_ns) = (thread_cpu_ns(), monotonic_ns());
+        Rc::clone(&worker).run().await?;
+        let wall_ns = (monotonic_ns() - wall_ns).max(1);
+        let busy = (thread_cpu_ns() - cpu_ns) as f64 / wall_ns as f64;
+        Ok(Report { readings: worker.tap.readings(), busy })
     })
+}
+
+/// Merges what the workers found out about themselves.
+fn instrument(reports: &[Report]) -> Instrument {
+    let Some((first, rest)) = reports.split_first() else { return Instrument::default() };
+    let (mut lag, mut bound) = (first.readings.lag_ns.clone(), first.readings.bound_ns.clone());
+    for report in rest {
+        // Histograms of one shape always add up.
+        let _ = lag.add(&report.readings.lag_ns);
+        let _ = bound.add(&report.readings.bound_ns);
+    }
+    let unstamped: u64 = reports.iter().map(|report| report.readings.unstamped).sum();
+    let us = |ns: u64| ns as f64 / 1e3;
+    let stamped = lag.len() > 0;
+    Instrument {
+        stamp_source: match (stamped, unstamped > 0) {
+            (true, false) => "kernel",
+            (true, true) => "mixed",
+            (false, _) => "user",
+        },
+        client_lag_us: stamped.then(|| {
+            [us(lag.value_at_quantile(0.5)), us(lag.value_at_quantile(0.99)), us(lag.max())]
+        }),
+        stamp_error_p99_us: stamped.then(|| us(bound.value_at_quantile(0.99))),
+        busiest_thread: reports.iter().map(|report| report.busy).reduce(f64::max),
+        clock_steps: reports.iter().map(|report| report.readings.clock_steps).max().unwrap_or(0),
+    }
 }
 
 /// How many connections a worker opens before the start: one a user, and in
@@ -185,6 +254,10 @@ fn connections_ahead(job: &Job, id: u32) -> u32 {
         Load::Open { rate, .. } => (rate.get().ceil() as u32).div_ceil(job.threads),
         Load::Burst => count.div_ceil(job.threads),
     };
+    if job.reuse != Reuse::Always {
+        // A connection that belongs to nobody yet could not be used.
+        return 0;
+    }
     wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)
 }
 
@@ -202,6 +275,7 @@ fn warm_up(job: &Arc<Job>, warmup: &Arc<Schedule>, control: &Control) -> Result<
         idle_timeout: job.idle_timeout,
         request_timeout: job.request_timeout,
         idle_limit: job.idle_limit,
+        reuse: job.reuse,
         keep_text: false,
         threads: 1,
         warmup: None,

@@ -17,20 +17,17 @@ use workload::{After, Load, Request, Schedule};
 use crate::clock::Clock;
 use crate::connection::{Connection, OpenError, OpenStamps, resolve};
 use crate::exchange::Attempt;
-use crate::job::Job;
+use crate::job::{Job, Reuse};
+use crate::tap::Tap;
 use crate::timer::Timer;
-
-/// Bytes that one read of a plain connection takes at most.
-const READ_BUFFER: usize = 64 * 1024;
 
 /// What a worker's tasks share. Only its own thread sees it.
 pub(crate) struct Worker {
     pub(crate) job: Arc<Job>,
     pub(crate) clock: Clock,
-    pub(crate) buffer: RefCell<Box<[u8]>>,
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) tap: Tap,
+    stop: watch::Receiver<bool>,
     id: u32,
-    idle: RefCell<Vec<Connection>>,
     addresses: RefCell<Option<Vec<SocketAddr>>>,
     out: Sender<Record>,
     ended: RefCell<HashMap<u32, At>>,
@@ -40,7 +37,7 @@ pub(crate) struct Worker {
 /// A request ready to be written, and its record so far.
 pub(crate) struct Prepared {
     pub(crate) record: Record,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Rc<[u8]>,
 }
 
 impl Worker {
@@ -50,15 +47,14 @@ impl Worker {
         clock: Clock,
         out: Sender<Record>,
         stop: watch::Receiver<bool>,
-        idle: Vec<Connection>,
+        tap: Tap,
     ) -> Self {
         Self {
             job,
             clock,
-            buffer: RefCell::new(vec![0; READ_BUFFER].into_boxed_slice()),
+            tap,
             stop,
             id,
-            idle: RefCell::new(idle),
             addresses: RefCell::new(None),
             out,
             ended: RefCell::new(HashMap::new()),
@@ -69,10 +65,19 @@ impl Worker {
     /// Runs the worker's share of the schedule to the end of its tail.
     pub(crate) async fn run(self: Rc<Self>) -> std::io::Result<()> {
         let timer = Timer::new(self.clock)?;
-        match self.job.schedule.load() {
-            Load::Closed { .. } => self.closed_loop().await,
-            Load::Open { .. } | Load::Capped { .. } | Load::Burst => self.open_loop(&timer).await,
-        }
+        let load = async {
+            match self.job.schedule.load() {
+                Load::Closed { .. } => self.closed_loop().await,
+                Load::Open { .. } | Load::Capped { .. } | Load::Burst => {
+                    self.open_loop(&timer).await;
+                }
+            }
+        };
+        let mut reading = JoinSet::new();
+        let (pump, sweep) = (Rc::clone(&self), Rc::clone(&self));
+        reading.spawn_local(async move { pump.tap.pump().await });
+        reading.spawn_local(async move { sweep.tap.sweep().await });
+        load.await;
         Ok(())
     }
 
@@ -233,7 +238,7 @@ impl Worker {
         };
         let mut record = Record::planned(request.index, intended_at, request.planned());
         record.worker = self.id;
-        Prepared { record, bytes }
+        Prepared { record, bytes: bytes.into() }
     }
 
     /// Sends one request, follows it to its end, hands over its record, and
@@ -247,7 +252,7 @@ impl Worker {
         tokio::select! {
             biased;
             () = attempt.exchange(self, &bytes) => {}
-            _ = stop.wait_for(|stop| *stop) => attempt.cancel(self.clock.now()),
+            _ = stop.wait_for(|stop| *stop) => attempt.cancel(self),
         }
         let mut record = attempt.into_record();
         let ended_at = record.stamps.ended_at.unwrap_or_else(|| self.clock.now());
@@ -263,19 +268,21 @@ impl Worker {
     /// A connection: an idle one that is fit, else a fresh one.
     pub(crate) async fn checkout(
         &self,
+        session: u32,
         fresh: bool,
     ) -> Result<(Connection, OpenStamps), OpenError> {
-        if !fresh {
-            let now = self.clock.now();
-            let mut idle = self.idle.borrow_mut();
-            while let Some(connection) = idle.pop() {
-                if now - connection.idle_since < self.job.idle_limit && connection.looks_alive() {
-                    return Ok((connection, OpenStamps::default()));
-                }
-            }
+        let own = (self.job.reuse == Reuse::PerSession).then_some(session);
+        if !fresh
+            && self.job.reuse != Reuse::Never
+            && let Some(idle) = self.tap.idle(self.job.idle_limit, own)
+        {
+            return Ok((idle, OpenStamps::default()));
         }
         let addresses = self.addresses().await?;
-        Connection::open(&self.job.target, &addresses, self.clock).await
+        let (mut connection, stamps) =
+            Connection::open(&self.job.target, &addresses, self.clock).await?;
+        connection.session = own;
+        Ok((connection, stamps))
     }
 
     async fn addresses(&self) -> Result<Vec<SocketAddr>, OpenError> {
@@ -285,13 +292,6 @@ impl Worker {
         let found = resolve(&self.job.target.url).await?;
         *self.addresses.borrow_mut() = Some(found.clone());
         Ok(found)
-    }
-
-    /// Takes back a connection that can carry another request.
-    pub(crate) fn give_back(&self, mut connection: Connection) {
-        connection.reused = true;
-        connection.idle_since = self.clock.now();
-        self.idle.borrow_mut().push(connection);
     }
 }
 
@@ -329,8 +329,7 @@ pub(crate) async fn open_ahead(job: &Job, count: u32, clock: Clock) -> Vec<Conne
     }
     let mut open = Vec::new();
     while let Some(opened) = tasks.join_next().await {
-        if let Ok(Ok((mut connection, _))) = opened {
-            connection.reused = true;
+        if let Ok(Ok((connection, _))) = opened {
             open.push(connection);
         }
     }

@@ -371,6 +371,9 @@ warnings! {
     FRAMING_ERROR = 12 "framing_error";
     /// Most gaps are zero: something between buffers.
     BURSTY_DELIVERY = 13 "bursty_delivery";
+    /// The wall clock was stepped while the request ran: kernel stamps follow
+    /// the wall clock, so its times may be off by the step.
+    CLOCK_STEP = 14 "clock_step";
 }
 
 impl Warnings {

@@ -315,6 +315,11 @@ impl Reader {
         self.content.first_byte_us.is_some()
     }
 
+    /// Number of events so far.
+    pub fn events_seen(&self) -> usize {
+        self.content.rows.events.len()
+    }
+
     /// True when a first event came: from then on silence is a stall.
     pub fn body_begun(&self) -> bool {
         !self.content.rows.events.is_empty()

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drive::{Control, Early, Happening, IDLE_LIMIT, Job, StopRules};
+use drive::{Control, Early, Happening, IDLE_LIMIT, Job, Reuse, StopRules};
 use measure::definition::{Definition, Endpoint};
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts};
 use measure::request::Settings as MetricSettings;
@@ -236,6 +236,7 @@ impl Session<'_> {
             idle_timeout: self.plan.idle_timeout,
             request_timeout: self.plan.request_timeout,
             idle_limit: IDLE_LIMIT,
+            reuse: Reuse::Always,
             keep_text: self.settings.is_on("save-text"),
             threads: self.plan.threads,
             warmup: warmup.map(Arc::new),

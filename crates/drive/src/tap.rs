@@ -1,0 +1,606 @@
+//! The timed read path of one worker: an epoll of its own, nested in the
+//! runtime's.
+//!
+//! A task a request would be woken for every chunk, and a thousand streams in
+//! step would queue behind each other between the kernel and their stamps. So
+//! sockets under way are watched here: one call gives a batch of ready ones,
+//! each is read once with the kernel's receive stamp and parsed on the spot,
+//! and the request's task is woken only when its answer is over. Between
+//! batches the runtime gets its turn, so that sends stay on time.
+//!
+//! The runtime watches this epoll as one file descriptor. Whatever can be read
+//! behind [`Tap::begin`] could later come from io_uring; nothing outside this
+//! file knows.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io::{self, IoSliceMut};
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use measure::{At, Span};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::time::TimeSpec;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use wire::http1;
+use wire::reader::{Close, Progress, Reader};
+
+use crate::clock::{Clock, WallOffset, monotonic_ns};
+use crate::connection::Connection;
+
+/// Ready sockets taken at a time: a batch of this size is done in a fraction
+/// of a millisecond, and then sends get their turn.
+const BATCH: usize = 32;
+
+/// Bytes that one read takes at most.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// The largest piece of plain text that TLS hands out at a time.
+const PLAIN_BUFFER: usize = 16 * 1024;
+
+/// How often time limits are looked at. They are seconds, not milliseconds.
+const SWEEP: Duration = Duration::from_millis(20);
+
+/// Sweeps between two looks at the wall clock's offset.
+const SWEEPS_PER_CLOCK_CHECK: u32 = 50;
+
+/// How long an answered connection may take to end its framing before it is
+/// closed instead of used again.
+const TAIL_LIMIT: Span = Span::from_ms(1_000);
+
+/// Largest lag that the histogram tells apart, in ns.
+const LAG_LIMIT_NS: u64 = 60_000_000_000;
+
+/// An exchange to be watched.
+pub(crate) struct Exchange {
+    pub(crate) connection: Connection,
+    pub(crate) reader: Reader,
+    /// First write of the first try: event times count from it.
+    pub(crate) sent_at: At,
+    /// When the request has failed, whatever came.
+    pub(crate) total_at: At,
+    /// Silence after which a begun answer has failed.
+    pub(crate) idle_timeout: Span,
+    /// The request, and how much of it is written.
+    pub(crate) request: Rc<[u8]>,
+    pub(crate) written: usize,
+    /// When the last byte of the request was handed to the kernel.
+    pub(crate) written_at: Option<At>,
+    last_byte_at: At,
+    /// How it ended, when it has.
+    pub(crate) ended: Option<Ended>,
+    stepped: bool,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) close: Close,
+    pub(crate) at: At,
+}
+
+impl Exchange {
+    pub(crate) fn new(
+        connection: Connection,
+        reader: Reader,
+        request: Rc<[u8]>,
+        sent_at: At,
+        total_at: At,
+        idle_timeout: Span,
+    ) -> Self {
+        Self {
+            connection,
+            reader,
+            sent_at,
+            total_at,
+            idle_timeout,
+            request,
+            written: 0,
+            written_at: None,
+            last_byte_at: sent_at,
+            ended: None,
+            stepped: false,
+        }
+    }
+
+    fn end(&mut self, close: Close, at: At) {
+        self.ended.get_or_insert(Ended { close, at });
+    }
+
+    /// True when the wall clock was stepped while it ran: its kernel stamps
+    /// cannot be trusted.
+    pub(crate) fn saw_clock_step(&self) -> bool {
+        self.stepped
+    }
+
+    /// Writes on; true while some is left.
+    fn write(&mut self, clock: Clock) -> bool {
+        while self.written < self.request.len() {
+            match self.connection.write(&self.request[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A peer that refuses early may have answered before it
+                // closed, so a failed write is no reason not to read.
+                Err(_) => {
+                    self.written = self.request.len();
+                    return false;
+                }
+            }
+        }
+        match self.connection.flush_tls() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+            _ => {
+                self.written_at.get_or_insert_with(|| clock.now());
+                false
+            }
+        }
+    }
+}
+
+/// What a slot of the table holds.
+enum Slot {
+    Free,
+    /// A request under way, and who waits for its end.
+    Busy { exchange: Box<Exchange>, waker: Option<Waker>, writing: bool },
+    /// An answered connection whose HTTP framing has not ended yet.
+    Tail { connection: Connection, framing: http1::Decoder, until: At },
+}
+
+/// The read path of one worker.
+pub(crate) struct Tap {
+    epoll: Epoll,
+    /// The epoll as something that the runtime can watch. A socket is tokio's
+    /// safe door for a foreign descriptor; nothing is read or written here.
+    door: UnixStream,
+    clock: Clock,
+    wall: WallOffset,
+    slots: RefCell<Vec<(u32, Slot)>>,
+    free: RefCell<Vec<u32>>,
+    idle: RefCell<Vec<Connection>>,
+    scratch: RefCell<Scratch>,
+    lag_ns: RefCell<Histogram<u64>>,
+    /// How much earlier than its stamp an event may have arrived.
+    bound_ns: RefCell<Histogram<u64>>,
+    cycle: Cell<Cycle>,
+    unstamped: Cell<u64>,
+}
+
+/// One stretch of reading without rest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cycle {
+    /// CLOCK_MONOTONIC when it began.
+    began_ns: i64,
+    /// Lag of its first read: how long its first socket had waited.
+    first_lag_ns: Option<i64>,
+}
+
+struct Scratch {
+    received: Box<[u8]>,
+    plain: Box<[u8]>,
+    control: Vec<u8>,
+}
+
+/// A place in the table, with its generation: an event for a connection that
+/// has left its place must not reach the next one there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    place: u32,
+    generation: u32,
+}
+
+impl Key {
+    const fn data(self) -> u64 {
+        (self.generation as u64) << 32 | self.place as u64
+    }
+
+    const fn of(data: u64) -> Self {
+        Self { place: data as u32, generation: (data >> 32) as u32 }
+    }
+}
+
+/// What a read gave.
+enum Got {
+    Bytes { count: usize, at: At },
+    Nothing,
+    Eof,
+    Broken,
+}
+
+impl Tap {
+    /// A read path on the run's clock. Needs a runtime; fails when no file
+    /// descriptor is left.
+    pub(crate) fn new(clock: Clock) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let door = std::os::unix::net::UnixStream::from(epoll.0.try_clone()?);
+        door.set_nonblocking(true)?;
+        Ok(Self {
+            epoll,
+            door: UnixStream::from_std(door)?,
+            clock,
+            wall: WallOffset::new(),
+            slots: RefCell::new(Vec::new()),
+            free: RefCell::new(Vec::new()),
+            idle: RefCell::new(Vec::new()),
+            scratch: RefCell::new(Scratch {
+                received: vec![0; READ_BUFFER].into_boxed_slice(),
+                plain: vec![0; PLAIN_BUFFER].into_boxed_slice(),
+                control: nix::cmsg_space!(TimeSpec),
+            }),
+            lag_ns: RefCell::new(histogram()?),
+            bound_ns: RefCell::new(histogram()?),
+            cycle: Cell::new(Cycle::default()),
+            unstamped: Cell::new(0),
+        })
+    }
+
+    /// Writes the request and watches the connection for its answer.
+    pub(crate) fn begin(&self, mut exchange: Box<Exchange>) -> io::Result<Key> {
+        let writing = exchange.write(self.clock);
+        let key = self.place();
+        let wanted = if writing { EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
+        self.epoll.add(&exchange.connection.socket, EpollEvent::new(wanted, key.data()))?;
+        self.slots.borrow_mut()[key.place as usize].1 =
+            Slot::Busy { exchange, waker: None, writing };
+        Ok(key)
+    }
+
+    fn place(&self) -> Key {
+        let mut slots = self.slots.borrow_mut();
+        let place = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            slots.push((0, Slot::Free));
+            slots.len() as u32 - 1
+        });
+        Key { place, generation: slots[place as usize].0 }
+    }
+
+    /// Waits until the exchange is over; it stays in its place.
+    pub(crate) async fn over(&self, key: Key) {
+        poll_fn(|context| match &mut self.slots.borrow_mut()[key.place as usize].1 {
+            Slot::Busy { exchange, .. } if exchange.ended.is_some() => Poll::Ready(()),
+            Slot::Busy { waker, .. } => {
+                *waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Slot::Free | Slot::Tail { .. } => Poll::Ready(()),
+        })
+        .await;
+    }
+
+    /// Takes an exchange out, over or not.
+    pub(crate) fn take(&self, key: Key) -> Option<Box<Exchange>> {
+        let mut slots = self.slots.borrow_mut();
+        let (generation, slot) = &mut slots[key.place as usize];
+        if *generation != key.generation {
+            return None;
+        }
+        let Slot::Busy { exchange, .. } = std::mem::replace(slot, Slot::Free) else { return None };
+        *generation = generation.wrapping_add(1);
+        self.free.borrow_mut().push(key.place);
+        // The descriptor is open as long as the exchange lives, so this fails
+        // only when it was never added.
+        let _ = self.epoll.delete(&exchange.connection.socket);
+        Some(exchange)
+    }
+
+    /// Keeps an answered connection for another request, after reading the end
+    /// of its framing where that has not come yet. Nobody waits for this.
+    pub(crate) fn keep(&self, connection: Connection, framing: http1::Decoder) {
+        if framing.is_done() {
+            if framing.is_reusable() {
+                self.give_back(connection);
+            }
+            return;
+        }
+        if framing.ends_at_close() {
+            return;
+        }
+        let key = self.place();
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, key.data());
+        let until = self.clock.now() + TAIL_LIMIT;
+        if self.epoll.add(&connection.socket, event).is_ok() {
+            self.slots.borrow_mut()[key.place as usize].1 =
+                Slot::Tail { connection, framing, until };
+        } else {
+            self.free.borrow_mut().push(key.place);
+        }
+    }
+
+    /// Takes back a connection that can carry another request.
+    pub(crate) fn give_back(&self, mut connection: Connection) {
+        connection.reused = true;
+        connection.idle_since = self.clock.now();
+        self.idle.borrow_mut().push(connection);
+    }
+
+    /// An idle connection that is young enough and looks alive; of `session`,
+    /// where connections are kept apart.
+    pub(crate) fn idle(&self, limit: Span, session: Option<u32>) -> Option<Connection> {
+        let now = self.clock.now();
+        let mut idle = self.idle.borrow_mut();
+        idle.retain(|connection| now - connection.idle_since < limit);
+        loop {
+            // The one used last is the least likely to have been closed.
+            let fits = |connection: &Connection| session.is_none() || connection.session == session;
+            let place = idle.iter().rposition(fits)?;
+            let connection = idle.swap_remove(place);
+            if connection.looks_alive() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Reads whatever becomes ready, for ever; to be dropped at the end.
+    pub(crate) async fn pump(&self) {
+        let mut events = [EpollEvent::empty(); BATCH];
+        loop {
+            if self.door.readable().await.is_err() {
+                return;
+            }
+            self.cycle.set(Cycle { began_ns: monotonic_ns(), first_lag_ns: None });
+            loop {
+                let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
+                    Ok(count) => count,
+                    Err(Errno::EINTR) => continue,
+                    Err(_) => return,
+                };
+                if count == 0 {
+                    // The runtime's own poll cannot run in between, so no
+                    // readiness that came since is lost.
+                    let nothing: io::Result<()> = self
+                        .door
+                        .try_io(Interest::READABLE, || Err(io::ErrorKind::WouldBlock.into()));
+                    drop(nothing);
+                    break;
+                }
+                for event in &events[..count] {
+                    self.ready(Key::of(event.data()), event.events());
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn ready(&self, key: Key, flags: EpollFlags) {
+        let mut slots = self.slots.borrow_mut();
+        let Some((generation, slot)) = slots.get_mut(key.place as usize) else { return };
+        if *generation != key.generation {
+            return;
+        }
+        match slot {
+            Slot::Free => {}
+            Slot::Busy { exchange, waker, writing } => {
+                if *writing && flags.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR) {
+                    *writing = exchange.write(self.clock);
+                    if !*writing {
+                        let mut event = EpollEvent::new(EpollFlags::EPOLLIN, key.data());
+                        let _ = self.epoll.modify(&exchange.connection.socket, &mut event);
+                    }
+                }
+                let readable = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+                if flags.intersects(readable) && exchange.ended.is_none() {
+                    self.read(exchange);
+                }
+                if exchange.ended.is_some() {
+                    // Level-triggered readiness of a socket that nobody reads
+                    // any more would come again and again.
+                    let _ = self.epoll.delete(&exchange.connection.socket);
+                    if let Some(waker) = waker.take() {
+                        waker.wake();
+                    }
+                }
+            }
+            Slot::Tail { .. } => {
+                let Slot::Tail { connection, mut framing, until } =
+                    std::mem::replace(slot, Slot::Free)
+                else {
+                    return;
+                };
+                match self.read_tail(connection, &mut framing) {
+                    Some(connection) if !framing.is_done() => {
+                        *slot = Slot::Tail { connection, framing, until };
+                        return;
+                    }
+                    Some(connection) => {
+                        let _ = self.epoll.delete(&connection.socket);
+                        if framing.is_reusable() {
+                            self.give_back(connection);
+                        }
+                    }
+                    None => {}
+                }
+                *generation = generation.wrapping_add(1);
+                self.free.borrow_mut().push(key.place);
+            }
+        }
+    }
+
+    /// One read of a busy connection, and what it means.
+    fn read(&self, exchange: &mut Exchange) {
+        let mut scratch = self.scratch.borrow_mut();
+        let (count, at) = match self.receive(&exchange.connection, &mut scratch) {
+            Got::Bytes { count, at } => (count, at),
+            Got::Nothing => return,
+            Got::Eof => return exchange.end(Close::Eof, self.clock.now()),
+            Got::Broken => return exchange.end(Close::Reset, self.clock.now()),
+        };
+        // A stamp before the send would be an unasked byte on a reused
+        // connection; time does not run backwards in a record.
+        let at = at.max(exchange.sent_at);
+        exchange.last_byte_at = at;
+        let us = since(exchange.sent_at, at);
+        let Exchange { connection, reader, .. } = exchange;
+        let Scratch { received, plain, .. } = &mut *scratch;
+        let mut progress = Progress::More;
+        let before = reader.events_seen();
+        let open = connection.decipher(&received[..count], plain, |bytes| {
+            progress = reader.read(bytes, us);
+        });
+        self.bound_stamps(reader.events_seen() - before);
+        match open {
+            _ if progress != Progress::More => exchange.end(Close::Done, at),
+            Ok(true) => {}
+            Ok(false) => exchange.end(Close::Eof, at),
+            Err(_) => exchange.end(Close::Reset, at),
+        }
+    }
+
+    /// Notes how far off the stamps of a read's events may be. An event alone
+    /// in its read has its own stamp; of several, all but the last may have
+    /// come earlier, at most as early as the first socket of this stretch of
+    /// reading had been waiting.
+    fn bound_stamps(&self, events: usize) {
+        let mut bounds = self.bound_ns.borrow_mut();
+        if events == 0 {
+            return;
+        }
+        bounds.saturating_record(1);
+        if events > 1 {
+            let cycle = self.cycle.get();
+            let waited = monotonic_ns() - cycle.began_ns + cycle.first_lag_ns.unwrap_or(0);
+            bounds.saturating_record_n(waited.max(1) as u64, events as u64 - 1);
+        }
+    }
+
+    /// Reads on behind an answer; the connection, while it is open.
+    fn read_tail(&self, mut connection: Connection, framing: &mut http1::Decoder) -> Option<Connection> {
+        let mut scratch = self.scratch.borrow_mut();
+        match self.receive(&connection, &mut scratch) {
+            Got::Nothing => Some(connection),
+            Got::Bytes { count, .. } => {
+                let Scratch { received, plain, .. } = &mut *scratch;
+                let mut sound = true;
+                let open = connection.decipher(&received[..count], plain, |bytes| {
+                    sound &= framing.feed(bytes, |_| {}).is_ok();
+                });
+                (sound && matches!(open, Ok(true))).then_some(connection)
+            }
+            Got::Eof | Got::Broken => None,
+        }
+    }
+
+    /// Receives once, with the kernel's stamp where it gives one.
+    fn receive(&self, connection: &Connection, scratch: &mut Scratch) -> Got {
+        let mut into = [IoSliceMut::new(&mut scratch.received)];
+        let control = Some(scratch.control.as_mut_slice());
+        let descriptor = connection.socket.as_raw_fd();
+        let (count, stamp) =
+            match recvmsg::<()>(descriptor, &mut into, control, MsgFlags::MSG_DONTWAIT) {
+                Ok(message) => {
+                    let mut stamps = message.cmsgs().ok().into_iter().flatten();
+                    let stamp = stamps.find_map(|control| match control {
+                        ControlMessageOwned::ScmTimestampns(time) => {
+                            Some(time.tv_sec() * 1_000_000_000 + time.tv_nsec())
+                        }
+                        _ => None,
+                    });
+                    (message.bytes, stamp)
+                }
+                Err(Errno::EAGAIN | Errno::EINTR) => return Got::Nothing,
+                Err(_) => return Got::Broken,
+            };
+        let user_ns = monotonic_ns();
+        if count == 0 {
+            return Got::Eof;
+        }
+        let at_ns = match stamp {
+            Some(realtime_ns) => {
+                let kernel_ns = self.wall.to_monotonic(realtime_ns).min(user_ns);
+                let lag = (user_ns - kernel_ns).max(1) as u64;
+                self.lag_ns.borrow_mut().saturating_record(lag);
+                let mut cycle = self.cycle.get();
+                cycle.first_lag_ns.get_or_insert(lag as i64);
+                self.cycle.set(cycle);
+                kernel_ns
+            }
+            None => {
+                self.unstamped.set(self.unstamped.get() + 1);
+                user_ns
+            }
+        };
+        Got::Bytes { count, at: self.clock.at(at_ns) }
+    }
+
+    /// Ends what has run out of time, for ever; to be dropped at the end.
+    pub(crate) async fn sweep(&self) {
+        let mut ticks = tokio::time::interval(SWEEP);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        for round in 0u32.. {
+            ticks.tick().await;
+            let now = self.clock.now();
+            let stepped = round % SWEEPS_PER_CLOCK_CHECK == 0 && self.wall.refresh();
+            for (place, (generation, slot)) in self.slots.borrow_mut().iter_mut().enumerate() {
+                match slot {
+                    Slot::Busy { exchange, waker, .. } => {
+                        exchange.stepped |= stepped;
+                        if let Some(close) = overdue(exchange, now) {
+                            exchange.end(close, now);
+                            let _ = self.epoll.delete(&exchange.connection.socket);
+                            if let Some(waker) = waker.take() {
+                                waker.wake();
+                            }
+                        }
+                    }
+                    // A closed descriptor leaves the epoll by itself, and an
+                    // event that was already taken has the old generation.
+                    Slot::Tail { until, .. } if *until < now => {
+                        *slot = Slot::Free;
+                        *generation = generation.wrapping_add(1);
+                        self.free.borrow_mut().push(place as u32);
+                    }
+                    Slot::Tail { .. } | Slot::Free => {}
+                }
+            }
+        }
+    }
+
+    /// What the instrument knows of itself at the end.
+    pub(crate) fn readings(&self) -> Readings {
+        Readings {
+            lag_ns: self.lag_ns.borrow().clone(),
+            bound_ns: self.bound_ns.borrow().clone(),
+            unstamped: self.unstamped.get(),
+            clock_steps: self.wall.steps(),
+        }
+    }
+}
+
+/// The read path's figures about itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Readings {
+    /// User stamp − kernel stamp of each read.
+    pub(crate) lag_ns: Histogram<u64>,
+    /// How much earlier than its stamp each event may have arrived.
+    pub(crate) bound_ns: Histogram<u64>,
+    /// Reads without a kernel stamp.
+    pub(crate) unstamped: u64,
+    /// Steps of the wall clock.
+    pub(crate) clock_steps: u32,
+}
+
+fn histogram() -> io::Result<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LAG_LIMIT_NS, 3).map_err(io::Error::other)
+}
+
+/// How a request that has run out of time ends.
+fn overdue(exchange: &Exchange, now: At) -> Option<Close> {
+    if exchange.ended.is_some() {
+        return None;
+    }
+    if now >= exchange.total_at {
+        return Some(Close::TotalTimeout);
+    }
+    let idle = exchange.reader.body_begun() && now >= exchange.last_byte_at + exchange.idle_timeout;
+    idle.then_some(Close::IdleTimeout)
+}
+
+/// Microseconds from the first send to `at`, as the event columns hold them.
+pub(crate) fn since(sent_at: At, at: At) -> u32 {
+    u32::try_from((at - sent_at).us().max(0)).unwrap_or(u32::MAX)
+}

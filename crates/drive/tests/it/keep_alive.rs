@@ -1,0 +1,115 @@
+//! Dead idle connections, reuse, retirement.
+
+use std::collections::BTreeSet;
+
+use fake::{Request, Script, Server};
+use measure::{FailureKind, Outcome, Span};
+
+use crate::build::{Bench, answer, closed, index};
+
+#[test]
+fn h20_a_connection_closed_at_its_reuse_is_a_reconnect_and_no_failure() {
+    // 40 ms tell the stamp of the first try from that of the second.
+    let routes = fake::Routes::new().on("/", answer(1)).then(Script::new().close(40));
+    let server = Server::start_scripted(routes).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(1), 2).run();
+    ran.all_ok();
+    let reconnects: u16 = ran.records.iter().map(|record| record.answer.reconnects).sum();
+    assert_eq!((reconnects, ran.records[1].answer.reconnects), (1, 1));
+    let seen = server.requests();
+    assert_eq!(seen.iter().map(index).collect::<Vec<_>>(), [0, 1, 1]);
+    assert_ne!(seen[1].connection, seen[2].connection);
+    let sent_at = ran.records[1].stamps.sent_at.unwrap();
+    let sent_ns = ran.end.clock.monotonic_ns_of(sent_at) as u64;
+    assert!(sent_ns < seen[1].arrival_ns + 20_000_000, "sent_at is not that of the first try");
+    let first_byte_at = ran.records[1].stamps.first_byte_at.unwrap();
+    assert!(first_byte_at - sent_at >= Span::from_ms(40), "TTFT does not begin at the first try");
+}
+
+#[test]
+fn h20_a_reset_at_reuse_is_a_reconnect_too() {
+    let routes = fake::Routes::new().on("/", answer(1)).then(Script::new().reset(0));
+    let server = Server::start_scripted(routes).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(1), 4).run();
+    ran.all_ok();
+    let reconnects: Vec<u16> =
+        ran.records.iter().map(|record| record.answer.reconnects).collect();
+    assert_eq!(reconnects, [0, 1, 1, 1]);
+}
+
+#[test]
+fn h20_a_second_loss_on_a_fresh_connection_is_a_failure() {
+    let mut first = true;
+    let respond = move |_: &Request| {
+        if std::mem::take(&mut first) { answer(1) } else { Script::new().close(0) }
+    };
+    let server = Server::start_scripted(respond).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(1), 2).run();
+    assert_eq!(ran.records[0].outcome, Outcome::Ok);
+    assert_eq!(ran.records[1].outcome, Outcome::Failed(FailureKind::Disconnected));
+    assert_eq!(ran.records[1].answer.reconnects, 1);
+    assert_eq!(server.requests().len(), 3, "a request is tried twice and no more");
+}
+
+#[test]
+fn h20_a_loss_after_the_first_byte_is_not_tried_again() {
+    let part = Script::new().send(0, "HTTP/1.1 200 OK\r\ncontent-").close(5);
+    let routes = fake::Routes::new().on("/", answer(1)).then(part);
+    let server = Server::start_scripted(routes).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(1), 2).run();
+    assert_eq!(ran.records[1].outcome, Outcome::Failed(FailureKind::Disconnected));
+    assert_eq!(ran.records[1].answer.reconnects, 0);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn users_reuse_their_connections() {
+    let server = Server::start_scripted(fake::Routes::new().on("/", answer(2))).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(3), 30).run();
+    ran.all_ok();
+    let seen = server.requests();
+    assert_eq!(seen.len(), 30);
+    assert_eq!(server.counters().accepted, 3, "three users need three connections");
+    assert!(seen.iter().any(|request| request.on_connection >= 5));
+    assert!(ran.records.iter().all(|record| record.stamps.connected_at.is_none()));
+}
+
+#[test]
+fn idle_connections_past_their_age_are_not_used_again() {
+    let server = Server::start_scripted(fake::Routes::new().on("/", answer(2))).unwrap();
+    let mut bench = Bench::at(&server.url()).load(closed(2), 10);
+    bench.idle_limit = Span::ZERO;
+    let ran = bench.run();
+    ran.all_ok();
+    let connections: BTreeSet<u64> =
+        server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections.len(), 10);
+    for record in &ran.records {
+        assert!(record.stamps.connected_at.is_some(), "request {}", record.index);
+        assert_eq!(record.answer.reconnects, 0);
+    }
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_gets_a_connection_each() {
+    let mut script = answer(1);
+    script = script.close(1);
+    let server = Server::start_scripted(fake::Routes::new().on("/", script)).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(1), 5).run();
+    ran.all_ok();
+    assert!(server.requests().iter().all(|request| request.on_connection == 0));
+}
+
+#[test]
+fn a_connection_with_an_answer_that_never_ends_its_framing_is_not_used_again() {
+    // [DONE] ends the answer, but the last chunk never comes.
+    let open = crate::build::stream()
+        .chunk(0, crate::build::text("one"))
+        .chunk(0, crate::build::finish("stop"))
+        .chunk(0, crate::build::DONE)
+        .stall(0);
+    let server = Server::start_scripted(fake::Routes::new().on("/", open)).unwrap();
+    let ran = Bench::at(&server.url()).load(closed(1), 3).run();
+    ran.all_ok();
+    assert!(server.requests().iter().all(|request| request.on_connection == 0));
+}

@@ -1,0 +1,25 @@
+//! A process of its own for limits that would hit other tests too: the test
+//! binary starts itself with one test chosen and a variable set.
+
+use std::process::{Command, Output};
+
+const CHILD: &str = "GOODPUT_TEST_CHILD";
+
+/// The argument that the parent gave, in the child; `None` in the parent.
+pub(crate) fn argument() -> Option<String> {
+    std::env::var(CHILD).ok()
+}
+
+/// Runs the test of this name alone in a child, and expects it to pass there.
+#[track_caller]
+pub(crate) fn in_child(test: &str, argument: &str) {
+    let program = std::env::current_exe().expect("the test binary has a path");
+    let Output { status, stdout, stderr } = Command::new(program)
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, argument)
+        .output()
+        .expect("the test binary can be started again");
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{test} failed in a child:\n{stdout}\n{stderr}");
+    assert!(stdout.contains("1 passed"), "{test} did not run in the child:\n{stdout}");
+}

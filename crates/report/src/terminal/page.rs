@@ -1,0 +1,235 @@
+//! The lines of a page: columns, wrapping and colour. Everything that reaches
+//! a page may come from a server or a file, so that nothing on it may be a
+//! command to the terminal.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+use super::Style;
+
+/// Columns that a line takes at most, where its words allow it.
+const COLUMNS: usize = 110;
+
+/// Columns of a label, so that all values of a page stand under each other.
+const LABEL: usize = 22;
+
+/// Widest label that others are still aligned to.
+const WIDEST_LABEL: usize = 44;
+
+/// A page under construction.
+pub(super) struct Page {
+    text: String,
+    style: Style,
+    sections: u8,
+}
+
+impl Page {
+    pub(super) const fn new(style: Style) -> Self {
+        Self { text: String::new(), style, sections: 0 }
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// The title of the page.
+    pub(super) fn title(&mut self, title: &str) {
+        self.painted(BOLD, title);
+    }
+
+    /// Opens the next section. Sections are counted as they are printed, and
+    /// every one is printed on every page, so that a number always means the
+    /// same section.
+    pub(super) fn section(&mut self, title: &str) {
+        self.sections += 1;
+        self.text.push('\n');
+        self.painted(BOLD, &format!("{} {title}", self.sections));
+    }
+
+    fn painted(&mut self, code: &str, text: &str) {
+        let text = self.style.paint(code, &harmless(text));
+        self.push(&text);
+    }
+
+    /// One line as it is, for what must not be broken: an address, a row.
+    pub(super) fn line(&mut self, line: &str) {
+        let line = harmless(line);
+        self.push(&line);
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A sentence, broken between words, all lines `indent` columns in.
+    pub(super) fn sentence(&mut self, indent: usize, sentence: &str) {
+        for line in wrap(&harmless(sentence), COLUMNS - indent) {
+            self.push(&format!("{:indent$}{line}", ""));
+        }
+    }
+
+    /// A label and its value, aligned with the others.
+    pub(super) fn pair(&mut self, label: &str, value: &str) {
+        self.labelled(LABEL, label, "", value);
+    }
+
+    /// A label and a value of which the first word is painted.
+    pub(super) fn painted_pair(&mut self, label: &str, code: &str, word: &str, rest: &str) {
+        self.labelled(LABEL, label, code, &format!("{word}{rest}"));
+    }
+
+    /// Labels and values, aligned with each other where a label is longer than
+    /// usual: label values are the user's.
+    pub(super) fn pairs(&mut self, pairs: &[(String, String)]) {
+        let widest = pairs.iter().map(|(label, _)| columns(label)).max().unwrap_or(0);
+        for (label, value) in pairs {
+            self.labelled(widest.clamp(LABEL, WIDEST_LABEL), label, "", value);
+        }
+    }
+
+    fn labelled(&mut self, width: usize, label: &str, code: &str, value: &str) {
+        let label = harmless(label);
+        let pad = width.saturating_sub(columns(&label));
+        let indent = 2 + width + 1;
+        for (position, line) in wrap(&harmless(value), COLUMNS - indent).into_iter().enumerate() {
+            let line = if position == 0 { self.painted_word(code, &line) } else { line };
+            let start =
+                if position == 0 { format!("  {label}{:pad$} ", "") } else { " ".repeat(indent) };
+            self.push(&format!("{start}{line}"));
+        }
+    }
+
+    /// The first word of a line, painted.
+    fn painted_word(&self, code: &str, line: &str) -> String {
+        if code.is_empty() {
+            return line.to_owned();
+        }
+        let end = line.find(' ').unwrap_or(line.len());
+        format!("{}{}", self.style.paint(code, &line[..end]), &line[end..])
+    }
+
+    /// A sentence whose first word is painted, two columns in.
+    pub(super) fn painted_sentence(&mut self, code: &str, sentence: &str) {
+        for (position, line) in wrap(&harmless(sentence), COLUMNS - 2).into_iter().enumerate() {
+            let line = if position == 0 { self.painted_word(code, &line) } else { line };
+            self.push(&format!("  {line}"));
+        }
+    }
+
+    /// A table of figures: names to the left, numbers to the right.
+    pub(super) fn table(&mut self, columns: &[String], rows: Vec<Vec<String>>) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut table = Table::new();
+        table.load_style(NOTHING);
+        table.set_header(columns);
+        for row in rows {
+            table.add_row(row);
+        }
+        for index in 1..columns.len() {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for line in table.to_string().lines() {
+            self.line(&format!(" {line}"));
+        }
+    }
+}
+
+/// The code of headings.
+const BOLD: &str = "1";
+
+/// The text without characters that steer a terminal: control characters, and
+/// those that turn the direction of the text or break its line.
+fn harmless(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
+}
+
+/// Columns that a text takes in a terminal.
+fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// Columns of one character: the blocks of the Unicode East Asian Width table
+/// that are wide or fullwidth, and the marks that stand on the character
+/// before them.
+const fn width(c: char) -> usize {
+    match c {
+        '\u{0300}'..='\u{036f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1f64f}'
+        | '\u{1f900}'..='\u{1f9ff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+/// Lines of at most `limit` columns, broken at blanks. A word that is wider
+/// than a whole line is cut: it is a server's, and no address to copy.
+fn wrap(text: &str, limit: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let wide = columns(word);
+        if used > 0 && used + 1 + wide > limit {
+            lines.push(String::new());
+            used = 0;
+        }
+        let gap = usize::from(used > 0);
+        used += gap;
+        let mut line = lines.pop().unwrap_or_default();
+        line.push_str(&" ".repeat(gap));
+        for c in word.chars() {
+            if used + width(c) > limit {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            line.push(c);
+            used += width(c);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_columns_and_marks_none() {
+        for (text, wide) in
+            [("TTFT", 4), ("上海", 4), ("한국", 4), ("e\u{301}", 1), ("≥ 3", 3), ("🚀", 2)]
+        {
+            assert_eq!(columns(text), wide, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_break_between_words_and_inside_only_where_one_word_is_too_long() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("a 上海上海 b", 5), ["a", "上海", "上海", "b"]);
+        assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+    }
+
+    #[test]
+    fn nothing_that_steers_a_terminal_stays() {
+        let text = "\u{1b}[2J\r\u{9b}31m\u{202e}x\u{2028}\t\u{7f}";
+        assert_eq!(harmless(text).trim(), "[2J  31m x");
+        assert_eq!(harmless("1\u{202f}234 \u{2066}"), "1\u{202f}234  ");
+    }
+}
