@@ -27,6 +27,7 @@ const RULES: &[Rule] = &[
     token_counts_disagree,
     reconnected,
     user_stamps,
+    clock_step,
 ];
 
 /// The caveats that apply.
@@ -236,6 +237,20 @@ fn user_stamps(summary: &Summary, records: &[Record]) -> Option<Caveat> {
             "user_stamps",
             "Arrivals were stamped in user space: the client's own delay is inside them and is \
              not bounded.",
+        )
+    })
+}
+
+fn clock_step(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    let steps = summary.facts.instrument.clock_steps;
+    let spanned = records.iter().filter(|r| r.answer.warnings.has(Warnings::CLOCK_STEP)).count();
+    (steps > 0).then(|| {
+        Caveat::new(
+            "clock_step",
+            format!(
+                "The wall clock was stepped {steps} times during the run; {spanned} requests that \
+                 were under way are marked clock_step, their times may be off by the step."
+            ),
         )
     })
 }

@@ -129,6 +129,11 @@ pub struct InstrumentFacts {
     pub stamp_source: String,
     /// User stamp − kernel stamp in µs: p50, p99, max, when both exist.
     pub client_lag_us: Option<[f64; 3]>,
+    /// p99 in µs of how much earlier than its stamp an event may have arrived:
+    /// events that share a read have the stamp of the last of them.
+    pub stamp_error_p99_us: Option<f64>,
+    /// Steps of the wall clock, which kernel stamps follow.
+    pub clock_steps: u32,
     /// Busiest thread's share of time on the processor.
     pub busiest_thread: Option<f64>,
     /// Time that the process group was throttled during the run.

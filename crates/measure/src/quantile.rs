@@ -5,14 +5,19 @@
 /// `None` without samples. Infinite samples give an infinite quantile wherever
 /// the rank touches one.
 pub fn linear(sorted: &[f64], q: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
+    linear_of(sorted.len(), |index| sorted[index], q)
+}
+
+/// The same of `n` samples that are sorted ascending and read one by one, so
+/// that they may be kept in a smaller form.
+pub fn linear_of(n: usize, sample: impl Fn(usize) -> f64, q: f64) -> Option<f64> {
+    let last = n.checked_sub(1)?;
     let rank = q.clamp(0.0, 1.0) * last as f64;
     let below = rank.floor() as usize;
-    let above = rank.ceil() as usize;
-    if below == above || sorted[below] == sorted[above] {
-        return Some(sorted[below]);
+    let (low, high) = (sample(below), sample(rank.ceil() as usize));
+    if low == high {
+        return Some(low);
     }
-    let (low, high) = (sorted[below], sorted[above]);
     // numpy's own form: counted from the nearer end, so that the result is
     // the same to the last bit.
     let fraction = rank - below as f64;

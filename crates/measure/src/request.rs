@@ -43,9 +43,24 @@ pub struct Timed<'a> {
 #[derive(Clone, Debug, PartialEq)]
 enum Marks {
     /// From our own stamps: exact integers.
-    Stamped(Stamped),
+    Stamped(Instants),
     /// From another tool's file: its own floats, in milliseconds.
     Reported { ttft_ms: Option<f64>, gaps_ms: Vec<f64>, latency_ms: Option<f64> },
+}
+
+/// The few instants of a request that most metrics need. Arrivals themselves
+/// are read from the record again when asked for: a run of ten million tokens
+/// must not hold them twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Instants {
+    /// From the definition's start to the send.
+    lead: Span,
+    /// Number of token arrivals.
+    arrivals: usize,
+    first: Option<Span>,
+    last: Option<Span>,
+    first_text: Option<Span>,
+    end: Option<Span>,
 }
 
 /// Marks from our own stamps.
@@ -73,23 +88,27 @@ pub struct Arrival {
 impl Stamped {
     /// Gaps between successive arrivals of the same choice.
     pub fn gaps(&self) -> Vec<Span> {
-        self.later_arrivals().into_iter().map(|(gap, _)| gap).collect()
+        let mut gaps = Gaps::default();
+        self.arrivals.iter().filter_map(|a| gaps.after(a.choice, a.at)).collect()
     }
+}
 
-    /// Each gap with the tokens of the arrival that ended it.
-    fn later_arrivals(&self) -> Vec<(Span, u16)> {
-        let mut last: Vec<(u8, Span)> = Vec::new();
-        let mut gaps = Vec::with_capacity(self.arrivals.len().saturating_sub(1));
-        for arrival in &self.arrivals {
-            match last.iter_mut().find(|(choice, _)| *choice == arrival.choice) {
-                Some((_, before)) => {
-                    gaps.push((arrival.at - *before, arrival.tokens));
-                    *before = arrival.at;
-                }
-                None => last.push((arrival.choice, arrival.at)),
+/// Gaps between successive arrivals, choice by choice.
+#[derive(Default)]
+struct Gaps {
+    last: Vec<(u8, Span)>,
+}
+
+impl Gaps {
+    /// The gap that an arrival ends; the first one of a choice ends none.
+    fn after(&mut self, choice: u8, at: Span) -> Option<Span> {
+        match self.last.iter_mut().find(|(known, _)| *known == choice) {
+            Some((_, before)) => Some(at - std::mem::replace(before, at)),
+            None => {
+                self.last.push((choice, at));
+                None
             }
         }
-        gaps
     }
 }
 
@@ -115,11 +134,64 @@ impl<'a> Timed<'a> {
     }
 
     /// The marks from our own stamps, where the row has them.
-    pub fn stamped(&self) -> Option<&Stamped> {
+    pub fn stamped(&self) -> Option<Stamped> {
+        let instants = self.instants()?;
+        Some(Stamped {
+            arrivals: self.arrivals(instants.lead).collect(),
+            first_text: instants.first_text,
+            end: instants.end,
+        })
+    }
+
+    fn instants(&self) -> Option<&Instants> {
         match &self.marks {
-            Ok(Marks::Stamped(stamped)) => Some(stamped),
+            Ok(Marks::Stamped(instants)) => Some(instants),
             _ => None,
         }
+    }
+
+    fn arrivals(&self, lead: Span) -> impl Iterator<Item = Arrival> + '_ {
+        let mark = self.definition.arrival;
+        self.record.events.iter().filter(move |event| is_arrival(event, mark)).map(move |event| {
+            let at = lead + Span::from_us(i64::from(event.at_us));
+            Arrival { at, choice: event.choice, tokens: event.tokens }
+        })
+    }
+
+    /// Each gap with the tokens of the arrival that ended it.
+    fn later_arrivals(&self) -> Vec<(Span, u16)> {
+        let Some(instants) = self.instants() else { return Vec::new() };
+        let mut gaps = Gaps::default();
+        self.arrivals(instants.lead)
+            .filter_map(|a| gaps.after(a.choice, a.at).map(|gap| (gap, a.tokens)))
+            .collect()
+    }
+
+    /// Adds the gaps that enter aggregates, in whole microseconds, to `into`.
+    /// `None` on a row of another tool, whose gaps are its own floats.
+    pub fn add_gaps_us(&self, into: &mut Vec<u32>) -> Option<Result<(), Undefined>> {
+        if self.record.source.is_some() {
+            return None;
+        }
+        let instants = match self.streamed() {
+            Ok(Marks::Stamped(instants)) => instants,
+            Ok(Marks::Reported { .. }) => return None,
+            Err(reason) => return Some(Err(reason)),
+        };
+        let before = into.len();
+        let mut gaps = Gaps::default();
+        let spans = self.arrivals(instants.lead).filter_map(|a| gaps.after(a.choice, a.at));
+        into.extend(spans.map(|gap| gap.us().clamp(0, i64::from(u32::MAX)) as u32));
+        Some(if into.len() == before { Err(Undefined::OneArrival) } else { Ok(()) })
+    }
+
+    /// The marks of a success whose gaps mean something.
+    fn streamed(&self) -> Result<&Marks, Undefined> {
+        let marks = self.successful()?;
+        if self.definition.excludes_not_streamed && self.at_one_instant() {
+            return Err(Undefined::NotStreamed);
+        }
+        Ok(marks)
     }
 
     /// Where the definition starts the clock.
@@ -154,8 +226,8 @@ impl<'a> Timed<'a> {
 
     /// Difference in ms of two spans of this request, exact in microseconds: a
     /// difference of milliseconds would miss an SLO limit by its rounding.
-    fn between(&self, from: impl Fn(&Stamped) -> Option<Span>) -> Option<f64> {
-        let stamped = self.stamped()?;
+    fn between(&self, from: impl Fn(&Instants) -> Option<Span>) -> Option<f64> {
+        let stamped = self.instants()?;
         let end = stamped.end.filter(|_| self.success)?;
         Some((end - from(stamped)?).ms())
     }
@@ -163,8 +235,8 @@ impl<'a> Timed<'a> {
     /// TTFT in ms, also of a request that failed later: what the SLO looks at.
     pub fn ttft_seen(&self) -> Value {
         match self.marks.as_ref().map_err(|reason| *reason)? {
-            Marks::Stamped(stamped) => match stamped.arrivals.first() {
-                Some(first) => Ok(first.at.ms()),
+            Marks::Stamped(stamped) => match stamped.first {
+                Some(first) => Ok(first.ms()),
                 None if self.reads_unseen_as_zero() => Ok(0.0),
                 None if stamped.end.is_some() => Err(Undefined::NotStreamed),
                 None => Err(Undefined::NoOutput),
@@ -184,7 +256,7 @@ impl<'a> Timed<'a> {
         match self.successful()? {
             Marks::Stamped(stamped) => match stamped.first_text {
                 Some(first) => Ok(first.ms()),
-                None if stamped.arrivals.is_empty() => Err(Undefined::NotStreamed),
+                None if stamped.arrivals == 0 => Err(Undefined::NotStreamed),
                 None => Err(Undefined::NoVisibleText),
             },
             Marks::Reported { .. } => Err(Undefined::NotInFile),
@@ -195,8 +267,8 @@ impl<'a> Timed<'a> {
     pub fn thinking(&self) -> Value {
         let (ttfc, ttft) = (self.ttfc()?, self.ttft()?);
         let exact = self
-            .stamped()
-            .and_then(|stamped| Some((stamped.first_text? - stamped.arrivals.first()?.at).ms()));
+            .instants()
+            .and_then(|instants| Some((instants.first_text? - instants.first?).ms()));
         let thinking = exact.unwrap_or(ttfc - ttft);
         let reasoned = self.record.events.carries.iter().any(|c| c.any(Carries::REASONING));
         if reasoned { Ok(thinking) } else { Err(Undefined::NoReasoning) }
@@ -217,7 +289,7 @@ impl<'a> Timed<'a> {
     /// Generation time in ms: E2EL − TTFT.
     pub fn generation(&self) -> Value {
         let (e2el, ttft) = (self.e2el()?, self.ttft()?);
-        let exact = self.between(|stamped| stamped.arrivals.first().map(|first| first.at));
+        let exact = self.between(|instants| instants.first);
         Ok(exact.unwrap_or(e2el - ttft))
     }
 
@@ -227,8 +299,8 @@ impl<'a> Timed<'a> {
         match self.successful()? {
             Marks::Stamped(stamped) => {
                 let end = stamped.end.ok_or(Undefined::NoOutput)?;
-                let last = stamped.arrivals.last().ok_or(Undefined::NotStreamed)?;
-                Ok((end - last.at).ms())
+                let last = stamped.last.ok_or(Undefined::NotStreamed)?;
+                Ok((end - last).ms())
             }
             Marks::Reported { .. } => Err(Undefined::NotInFile),
         }
@@ -352,17 +424,17 @@ impl<'a> Timed<'a> {
     /// Gaps in ms between successive token arrivals (ICL), per choice.
     pub fn gaps(&self) -> Result<Vec<f64>, Undefined> {
         match self.successful()? {
-            Marks::Stamped(stamped) => Ok(stamped.gaps().into_iter().map(Span::ms).collect()),
+            Marks::Stamped(_) => {
+                Ok(self.later_arrivals().into_iter().map(|(gap, _)| gap.ms()).collect())
+            }
             Marks::Reported { gaps_ms, .. } => Ok(gaps_ms.clone()),
         }
     }
 
     /// Gaps as they enter aggregates.
     pub fn gaps_streamed(&self) -> Result<Vec<f64>, Undefined> {
+        self.streamed()?;
         let gaps = self.gaps()?;
-        if self.definition.excludes_not_streamed && self.at_one_instant() {
-            return Err(Undefined::NotStreamed);
-        }
         if gaps.is_empty() { Err(Undefined::OneArrival) } else { Ok(gaps) }
     }
 
@@ -451,8 +523,8 @@ impl<'a> Timed<'a> {
     pub fn gap_weight(&self) -> Result<(f64, f64), Undefined> {
         let gaps = self.gaps_streamed()?;
         let total: f64 = gaps.iter().sum();
-        let counted: Option<u32> = self.stamped().and_then(|stamped| {
-            let later = stamped.later_arrivals();
+        let counted: Option<u32> = self.instants().and_then(|_| {
+            let later = self.later_arrivals();
             let known = later.iter().all(|(_, tokens)| *tokens > 0);
             known.then(|| later.iter().map(|(_, tokens)| u32::from(*tokens)).sum())
         });
@@ -461,7 +533,7 @@ impl<'a> Timed<'a> {
             None => {
                 let first = self.record.answer.first_event_tokens.map_or(1, |first| first.get());
                 // Each further choice has a first token of its own.
-                let choices = self.stamped().map_or(1, |s| s.arrivals.len() - gaps.len()) as u32;
+                let choices = self.instants().map_or(1, |i| i.arrivals - gaps.len()) as u32;
                 let firsts = first.saturating_add(choices.saturating_sub(1));
                 self.streamed_tokens()?.saturating_sub(firsts)
             }
@@ -547,34 +619,37 @@ fn marks(record: &Record, definition: &Definition) -> Result<Marks, Undefined> {
     let sent = record.stamps.sent_at.ok_or(Undefined::NotSent)?;
     let start = start_of(record, definition.start).ok_or(Undefined::NotSent)?;
     let lead = sent - start;
-    let since_start = |event: &Event| lead + Span::from_us(i64::from(event.at_us));
-    let is_arrival = |event: &Event| match definition.arrival {
+    let mut instants = Instants { lead, ..Instants::default() };
+    for event in record.events.iter() {
+        let at = lead + Span::from_us(i64::from(event.at_us));
+        if is_arrival(&event, definition.arrival) {
+            instants.arrivals += 1;
+            instants.first.get_or_insert(at);
+            instants.last = Some(at);
+        }
+        if event.carries.any(Carries::TEXT) {
+            instants.first_text.get_or_insert(at);
+        }
+        if ends(&event, definition.end) {
+            instants.end = Some(at);
+        }
+    }
+    Ok(Marks::Stamped(instants))
+}
+
+fn is_arrival(event: &Event, mark: ArrivalMark) -> bool {
+    match mark {
         ArrivalMark::Token => event.carries.is_arrival(),
         ArrivalMark::Choice => seen_by_peers(event) && event.carries.any(Carries::CHOICE),
-    };
-    let ends = |event: &Event| match definition.end {
+    }
+}
+
+fn ends(event: &Event, mark: EndMark) -> bool {
+    match mark {
         EndMark::TokenOrFinish => {
             event.carries.is_arrival() || event.carries.any(Carries::FINISH.with(Carries::WHOLE))
         }
         EndMark::Choice => seen_by_peers(event) && event.carries.any(Carries::CHOICE),
         EndMark::AnyEvent => seen_by_peers(event) && !event.carries.any(Carries::DONE),
-    };
-    Ok(Marks::Stamped(Stamped {
-        arrivals: record
-            .events
-            .iter()
-            .filter(is_arrival)
-            .map(|event| Arrival {
-                at: since_start(&event),
-                choice: event.choice,
-                tokens: event.tokens,
-            })
-            .collect(),
-        first_text: record
-            .events
-            .iter()
-            .find(|event| event.carries.any(Carries::TEXT))
-            .map(|event| since_start(&event)),
-        end: record.events.iter().rfind(ends).map(|event| since_start(&event)),
-    }))
+    }
 }

@@ -207,7 +207,10 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let timed = look(definition);
     let service = look(&SERVICE);
     let windows = Windows::of(records, facts, definition);
-    let metrics = distributions(&timed, facts, definition);
+    let chunk_gaps = gaps(&timed, facts);
+    let service_gaps =
+        if same_gaps(definition, &SERVICE) { chunk_gaps.clone() } else { gaps(&service, facts) };
+    let metrics = distributions(&timed, facts, definition, &chunk_gaps);
     let ttft = metrics.iter().find(|(key, _)| *key == "ttft_ms").map(|(_, d)| d);
     let ttft = (ttft.and_then(|d| d.figure("p50")), ttft.and_then(|d| d.figure("p99")));
     let tokens = token_totals(&timed);
@@ -215,7 +218,7 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let mut summary = Summary {
         definition: *definition,
         load: load_figures(records, &timed, facts, &windows),
-        service_metrics: distributions(&service, facts, &SERVICE),
+        service_metrics: distributions(&service, facts, &SERVICE, &service_gaps),
         all_requests_metrics: all_requests(&timed, facts),
         weighted: weighted(&timed),
         interactivity_tok_s: interactivity(&metrics),
@@ -281,14 +284,22 @@ fn distributions(
     timed: &[Timed<'_>],
     facts: &RunFacts,
     definition: &Definition,
+    gaps: &Distribution,
 ) -> Vec<(&'static str, Distribution)> {
     METRICS
         .iter()
         .filter_map(|metric| {
-            let distribution = distribution(metric, timed, facts, definition)?;
+            let distribution = distribution(metric, timed, facts, definition, gaps)?;
             Some((metric.key, without_samples(distribution, definition)))
         })
         .collect()
+}
+
+/// True when two definitions see the same gaps, wherever their clocks start.
+fn same_gaps(a: &Definition, b: &Definition) -> bool {
+    a.arrival == b.arrival
+        && a.success == b.success
+        && a.excludes_not_streamed == b.excludes_not_streamed
 }
 
 /// Some tools print 0.0 where nothing was measured; their presets do too.
@@ -307,16 +318,17 @@ fn distribution(
     timed: &[Timed<'_>],
     facts: &RunFacts,
     definition: &Definition,
+    gaps: &Distribution,
 ) -> Option<Distribution> {
     match metric.how {
         How::Request(value) => {
             let (samples, undefined) = split(timed.iter().map(value));
             Some(Distribution::of(samples, undefined, &facts.percentiles))
         }
-        How::Gaps => Some(gaps(timed, facts)),
+        How::Gaps => Some(gaps.clone()),
         // What such a tool calls ITL is the gap between events, pooled.
-        How::TokenGaps if definition.arrival == ArrivalMark::Choice => Some(gaps(timed, facts)),
-        How::TokenGaps => Some(token_gaps(timed, facts)),
+        How::TokenGaps if definition.arrival == ArrivalMark::Choice => Some(gaps.clone()),
+        How::TokenGaps => Some(token_gaps(timed, gaps)),
         How::Run | How::Absent(_) => None,
     }
 }
@@ -333,23 +345,33 @@ fn split(values: impl Iterator<Item = Value>) -> (Vec<f64>, Vec<(Undefined, u64)
     (samples, undefined.into_iter().collect())
 }
 
+/// The gaps between token arrivals, pooled. Our own are whole microseconds,
+/// those of an imported run its own floats; a run is one or the other.
 fn gaps(timed: &[Timed<'_>], facts: &RunFacts) -> Distribution {
-    let mut samples = Vec::new();
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let mut undefined: BTreeMap<Undefined, u64> = BTreeMap::new();
     for request in timed {
-        match request.gaps_streamed() {
-            Ok(gaps) => samples.extend(gaps),
-            Err(reason) => *undefined.entry(reason).or_default() += 1,
+        let added = request.add_gaps_us(&mut ours).unwrap_or_else(|| {
+            theirs.extend(request.gaps_streamed()?);
+            Ok(())
+        });
+        if let Err(reason) = added {
+            *undefined.entry(reason).or_default() += 1;
         }
     }
-    Distribution::of(samples, undefined.into_iter().collect(), &facts.percentiles)
+    let undefined = undefined.into_iter().collect();
+    if theirs.is_empty() {
+        return Distribution::of_us(ours, undefined, &facts.percentiles);
+    }
+    theirs.extend(ours.into_iter().map(|us| f64::from(us) / 1e3));
+    Distribution::of(theirs, undefined, &facts.percentiles)
 }
 
 /// ITL: the mean weighs gaps by tokens; percentiles equal ICL's where at least
 /// 99 % of chunks carry one token and are undefined otherwise, because
 /// spreading a gap over its tokens would hide stalls.
-fn token_gaps(timed: &[Timed<'_>], facts: &RunFacts) -> Distribution {
-    let chunk_gaps = gaps(timed, facts);
+fn token_gaps(timed: &[Timed<'_>], chunk_gaps: &Distribution) -> Distribution {
+    let chunk_gaps = chunk_gaps.clone();
     if chunk_gaps.n == 0 || timed.iter().any(|request| request.record.source.is_some()) {
         return chunk_gaps;
     }
@@ -557,7 +579,12 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
         output_tok_s: tokens.map(|tokens| tokens / length_s),
         req_s: Some(ended as f64 / length_s),
         mean_in_flight: Some(window::mean_in_flight(records, *inside)),
-        metrics: distributions(&intended, facts, &crate::definition::GOODPUT),
+        metrics: distributions(
+            &intended,
+            facts,
+            &crate::definition::GOODPUT,
+            &gaps(&intended, facts),
+        ),
         window: found,
     }
 }

@@ -322,7 +322,7 @@ pub fn validity(
             .count() as u64,
         scheduled: facts.instrument.planned_requests,
         lateness_p99_us: lateness_us.map(|[_, p99, _]| p99),
-        stamp_error_p99_us: facts.instrument.client_lag_us.map(|[_, p99, _]| p99),
+        stamp_error_p99_us: facts.instrument.stamp_error_p99_us,
         ttft_p50_us: ttft_ms.0.map(|ms| ms * 1e3),
         ttft_p99_us: ttft_ms.1.map(|ms| ms * 1e3),
         busiest_thread: facts.instrument.busiest_thread,
