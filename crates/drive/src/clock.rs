@@ -13,7 +13,8 @@ pub struct Clock {
 }
 
 fn read_ns(clock: ClockId) -> i64 {
-    let time = clock_gettime(clock).expect("this clock exists on every kernel that runs this program");
+    let time =
+        clock_gettime(clock).expect("this clock exists on every kernel that runs this program");
     time.tv_sec() * 1_000_000_000 + time.tv_nsec()
 }
 

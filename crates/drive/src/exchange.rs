@@ -36,7 +36,8 @@ impl Attempt {
             worker.tap.over(key).await;
             self.key = None;
             let Some(exchange) = worker.tap.take(key) else { return };
-            let ended = exchange.ended.unwrap_or(Ended { close: Close::Reset, at: worker.clock.now() });
+            let ended =
+                exchange.ended.unwrap_or(Ended { close: Close::Reset, at: worker.clock.now() });
             let dead = matches!(ended.close, Close::Reset | Close::Eof)
                 && exchange.connection.reused
                 && !exchange.reader.first_byte_seen();
@@ -137,6 +138,7 @@ impl Attempt {
         self.record.stamps.headers_at = after(reading.headers_us);
         self.record.stamps.ended_at = after(Some(reading.ended_us));
         self.record.events = reading.events;
+        self.record.events.shrink();
         self.record.answer = reading.answer;
         self.record.answer.reconnects = self.reconnects;
         self.record.outcome = reading.outcome;

@@ -148,9 +148,17 @@ impl Exchange {
 enum Slot {
     Free,
     /// A request under way, and who waits for its end.
-    Busy { exchange: Box<Exchange>, waker: Option<Waker>, writing: bool },
+    Busy {
+        exchange: Box<Exchange>,
+        waker: Option<Waker>,
+        writing: bool,
+    },
     /// An answered connection whose HTTP framing has not ended yet.
-    Tail { connection: Connection, framing: http1::Decoder, until: At },
+    Tail {
+        connection: Connection,
+        framing: http1::Decoder,
+        until: At,
+    },
 }
 
 /// The read path of one worker.
@@ -244,7 +252,8 @@ impl Tap {
     pub(crate) fn begin(&self, mut exchange: Box<Exchange>) -> io::Result<Key> {
         let writing = exchange.write(self.clock);
         let key = self.place();
-        let wanted = if writing { EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
+        let wanted =
+            if writing { EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
         self.epoll.add(&exchange.connection.socket, EpollEvent::new(wanted, key.data()))?;
         self.slots.borrow_mut()[key.place as usize].1 =
             Slot::Busy { exchange, waker: None, writing };
@@ -469,7 +478,11 @@ impl Tap {
     }
 
     /// Reads on behind an answer; the connection, while it is open.
-    fn read_tail(&self, mut connection: Connection, framing: &mut http1::Decoder) -> Option<Connection> {
+    fn read_tail(
+        &self,
+        mut connection: Connection,
+        framing: &mut http1::Decoder,
+    ) -> Option<Connection> {
         let mut scratch = self.scratch.borrow_mut();
         match self.receive(&connection, &mut scratch) {
             Got::Nothing => Some(connection),

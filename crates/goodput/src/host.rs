@@ -25,6 +25,27 @@ pub(crate) fn facts() -> Vec<(String, String)> {
     facts
 }
 
+/// Microseconds for which the kernel has held back the process's control
+/// group; `None` where no quota is set or told.
+pub(crate) fn throttled_us() -> Option<i64> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    // Inside a container the group's own files stand at the mount's root.
+    let files = [format!("/sys/fs/cgroup{path}/cpu.stat"), "/sys/fs/cgroup/cpu.stat".to_owned()];
+    let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok())?;
+    text.lines().find_map(|line| line.strip_prefix("throttled_usec ")?.trim().parse().ok())
+}
+
+/// Raises the soft limit on open files to the hard one and gives the result.
+pub(crate) fn raise_open_files() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return u64::MAX };
+    if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() {
+        return hard;
+    }
+    soft
+}
+
 /// Wall time in RFC 3339, UTC, to the microsecond; read once a run.
 pub(crate) fn wall_time() -> (u64, String) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

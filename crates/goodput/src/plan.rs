@@ -1,6 +1,7 @@
 //! From what the user typed to what a run does: every rule about flags that
 //! concerns more than one of them.
 
+use drive::Reuse;
 use measure::definition::PRESETS;
 use measure::facts::WorkloadFacts;
 use measure::slo::Slo;
@@ -44,6 +45,7 @@ pub(crate) struct Plan {
     pub(crate) max_errors: Option<u64>,
     pub(crate) max_error_rate: Option<f64>,
     pub(crate) threads: u32,
+    pub(crate) reuse: Reuse,
     pub(crate) definitions: String,
 }
 
@@ -105,7 +107,8 @@ pub(crate) fn resolve(
         ready_timeout: reader.duration("ready-timeout").filter(|span| *span > Span::ZERO),
         max_errors: reader.value("max-errors", "a whole number from 0"),
         max_error_rate: share(&mut reader, "max-error-rate"),
-        threads: threads(&mut reader),
+        threads: threads(&mut reader, load, &output),
+        reuse: reuse(&mut reader),
         definitions,
         address,
     };
@@ -489,9 +492,29 @@ fn timeouts(reader: &mut Reader<'_>) -> (Span, Span) {
     (idle, total)
 }
 
-fn threads(reader: &mut Reader<'_>) -> u32 {
+/// Chunks a second that one sending thread is trusted with.
+const CHUNKS_PER_THREAD: f64 = 50_000.0;
+
+/// Tokens a second of one user, for a guess at the chunks to come: faster than
+/// what common engines stream.
+const TOKENS_PER_USER: f64 = 100.0;
+
+fn threads(reader: &mut Reader<'_>, load: Load, output: &OutputLength) -> u32 {
     if matches!(reader.settings.text("threads"), None | Some("auto")) {
-        return 1;
+        let tokens = match output {
+            OutputLength::Drawn(lengths) | OutputLength::OfPrompt { otherwise: Some(lengths) } => {
+                f64::from(lengths.range().1.get())
+            }
+            _ => 1_000.0,
+        };
+        let by_rate = load.rate().map_or(f64::INFINITY, |(rate, _)| rate.get() * tokens);
+        let by_users =
+            load.users().map_or(f64::INFINITY, |users| f64::from(users) * TOKENS_PER_USER);
+        let chunks = by_rate.min(by_users);
+        let wanted = if chunks.is_finite() { (chunks / CHUNKS_PER_THREAD).ceil() } else { 1.0 };
+        // The standard library reads the control group's quota too.
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        return (wanted as u32).clamp(1, cores as u32);
     }
     match reader.value("threads", "a number from 1 to 256, or auto") {
         Some(threads @ 1..=256) => threads,
@@ -501,6 +524,12 @@ fn threads(reader: &mut Reader<'_>) -> u32 {
         }
         None => 1,
     }
+}
+
+fn reuse(reader: &mut Reader<'_>) -> Reuse {
+    let words =
+        [("always", Reuse::Always), ("per-session", Reuse::PerSession), ("never", Reuse::Never)];
+    reader.choice("connection-reuse", &words).unwrap_or_default()
 }
 
 fn positive(reader: &mut Reader<'_>, name: &str) -> Option<f64> {

@@ -189,6 +189,14 @@ impl Events {
         self.choice.push(event.choice);
     }
 
+    /// Gives back memory that no further event will need.
+    pub fn shrink(&mut self) {
+        self.at_us.shrink_to_fit();
+        self.carries.shrink_to_fit();
+        self.tokens.shrink_to_fit();
+        self.choice.shrink_to_fit();
+    }
+
     /// The event at `index`.
     pub fn get(&self, index: usize) -> Event {
         Event {

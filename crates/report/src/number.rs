@@ -24,7 +24,8 @@ pub fn short(value: f64) -> String {
     };
     // Taken from the size: minus zero is zero.
     let text = format!("{size:.digits$}");
-    let text = if text.parse::<f64>().is_ok_and(|shown| shown < 1e4) { text } else { grouped(&text) };
+    let text =
+        if text.parse::<f64>().is_ok_and(|shown| shown < 1e4) { text } else { grouped(&text) };
     if value < 0.0 { format!("-{text}") } else { text }
 }
 
@@ -38,7 +39,7 @@ pub fn count(value: u64) -> String {
 /// one bad request in ten thousand must not round away.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent < 100.0 && percent >= 99.95 {
+    if (99.95..100.0).contains(&percent) {
         ">99.9 %".to_owned()
     } else if percent > 0.0 && percent < 0.05 {
         "<0.1 %".to_owned()

@@ -55,7 +55,8 @@ pub fn report(summary: &Summary, rows: Option<&[&'static str]>, style: Style) ->
 
 fn head(page: &mut Page, summary: &Summary) {
     let facts = &summary.facts;
-    let simulated = if facts.simulated { " · SIMULATED: the embedded engine answered" } else { "" };
+    let simulated =
+        if facts.simulated { " · SIMULATED: the embedded engine answered" } else { "" };
     page.title(&format!("goodput report{simulated}"));
     let verdict = summary.validity.verdict;
     page.painted_sentence(verdict_code(verdict), &headline(summary));
@@ -71,7 +72,8 @@ fn head(page: &mut Page, summary: &Summary) {
 
 /// The run on one line. Of an INVALID run it gives the reason and no figure,
 /// because its figures do not describe the server. Of a run with failures it
-/// says how many requests the latencies are of.
+/// says how many requests the latencies are of, and where few samples lie
+/// beyond a percentile, how many there are.
 fn headline(summary: &Summary) -> String {
     let validity = &summary.validity;
     if validity.verdict == Verdict::Invalid {
@@ -95,14 +97,16 @@ fn headline(summary: &Summary) -> String {
         parts.push(match figures.and_then(|figures| Some((figures, figures.figure(name)?))) {
             Some((figures, ms)) => {
                 let few = figures.few_samples.iter().any(|few| few == name);
-                format!("{symbol} {} ms{}", short(ms), if few { " (few samples)" } else { "" })
+                let few = if few { format!(" (n={})", count(figures.n)) } else { String::new() };
+                format!("{symbol} {} ms{few}", short(ms))
             }
             None => format!("{symbol} n/a"),
         });
     }
     let output = summary.throughput.output_tok_s;
     parts.push(
-        output.map_or("output tok/s n/a".to_owned(), |rate| format!("{} output tok/s", short(rate))),
+        output
+            .map_or("output tok/s n/a".to_owned(), |rate| format!("{} output tok/s", short(rate))),
     );
     parts.join(" · ").replace("ok: · ", "ok: ")
 }

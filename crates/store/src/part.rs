@@ -30,16 +30,19 @@ impl PartSink for RunDirectory {
 /// Collects the records of one worker and writes them in parts: every
 /// [`PART_ROWS`] rows or [`PART_SPAN`], whichever comes first.
 ///
-/// A record leaves it only when it was written. After a failed write it keeps
-/// everything and tries again a [`PART_SPAN`] later, so that a disk that is
-/// full for a while costs nothing and a report can be made in any case.
+/// It keeps the records that it has written too, for the report at the end:
+/// one copy in memory serves both. After a failed write it tries again a
+/// [`PART_SPAN`] later, so that a disk that is full for a while costs nothing
+/// and a report can be made in any case.
 /// Encoding takes processor time: call it where no request is timed.
 #[derive(Debug)]
 pub struct PartWriter<S = RunDirectory> {
     sink: S,
     worker: u32,
     next_part: u32,
-    waiting: Vec<Record>,
+    records: Vec<Record>,
+    /// The number of leading records that are written.
+    written: usize,
     flush_at: At,
     failing: bool,
 }
@@ -47,13 +50,20 @@ pub struct PartWriter<S = RunDirectory> {
 impl<S: PartSink> PartWriter<S> {
     /// A writer of one worker's rows that starts its first part at `now`.
     pub fn new(sink: S, worker: u32, now: At) -> Self {
-        let waiting = Vec::new();
-        Self { sink, worker, next_part: 0, waiting, flush_at: now + PART_SPAN, failing: false }
+        Self {
+            sink,
+            worker,
+            next_part: 0,
+            records: Vec::new(),
+            written: 0,
+            flush_at: now + PART_SPAN,
+            failing: false,
+        }
     }
 
     /// Takes a record. It is written by one of the next calls.
     pub fn push(&mut self, record: Record) {
-        self.waiting.push(record);
+        self.records.push(record);
     }
 
     /// Writes what is due at `now`. True when something was written.
@@ -63,7 +73,7 @@ impl<S: PartSink> PartWriter<S> {
     /// [`StoreError`] when a part could not be written; its records are kept
     /// and the next try is a [`PART_SPAN`] later.
     pub fn maybe_flush(&mut self, now: At) -> Result<bool, StoreError> {
-        let full = self.waiting.len() >= PART_ROWS && !self.failing;
+        let full = self.waiting().len() >= PART_ROWS && !self.failing;
         if full || now >= self.flush_at { self.flush(now) } else { Ok(false) }
     }
 
@@ -75,21 +85,28 @@ impl<S: PartSink> PartWriter<S> {
     /// As [`Self::maybe_flush`].
     pub fn flush(&mut self, now: At) -> Result<bool, StoreError> {
         self.flush_at = now + PART_SPAN;
-        let some = !self.waiting.is_empty();
-        while !self.waiting.is_empty() {
-            let rows = self.waiting.len().min(PART_ROWS);
-            let written = self.sink.write_part(self.worker, self.next_part, &self.waiting[..rows]);
+        let some = !self.waiting().is_empty();
+        while !self.waiting().is_empty() {
+            let rows = self.waiting().len().min(PART_ROWS);
+            let part = &self.waiting()[..rows];
+            let written = self.sink.write_part(self.worker, self.next_part, part);
             self.failing = written.is_err();
             written?;
             self.next_part += 1;
-            self.waiting.drain(..rows);
+            self.written += rows;
         }
         Ok(some)
     }
 
     /// The records that are not written yet.
     pub fn waiting(&self) -> &[Record] {
-        &self.waiting
+        &self.records[self.written..]
+    }
+
+    /// All records, written or not, in the order in which they came, and
+    /// where the parts went.
+    pub fn into_parts(self) -> (Vec<Record>, S) {
+        (self.records, self.sink)
     }
 
     /// The number of parts written.

@@ -46,7 +46,7 @@ fn functions_are_short() {
 
 #[test]
 fn lines_fit_the_page() {
-    holds(&size::lines(&repository().sources()));
+    holds(&size::lines(&repository().sources(), size::WIDE_LINES));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use measure::definition::Definition;
 use measure::request::{Settings, Timed};
-use measure::{At, Outcome, Record, Tokens};
+use measure::{At, Record, Tokens};
 use serde_json::{Map, Value, json};
 
 /// One request as an export row.
@@ -51,7 +51,7 @@ pub fn row(record: &Record, definition: &Definition, settings: Settings) -> Valu
         "finish_reason": answer.finish_reason,
         "ttft_event": record.events.carries.iter().position(|carries| carries.is_arrival()),
         "events": events(record),
-        "output_chunks": record.output_chunks(),
+        "output_chunks": streams(record).then(|| record.output_chunks()),
         "text": answer.text,
         "reasoning": answer.reasoning,
         "tool_arguments": answer.tool_arguments,
@@ -64,6 +64,12 @@ pub fn row(record: &Record, definition: &Definition, settings: Settings) -> Valu
 /// Number of stream events; null where the answer was one body or none came.
 fn events(record: &Record) -> Option<usize> {
     let whole = record.events.carries.iter().any(|c| c.any(measure::Carries::WHOLE));
-    let sent = !matches!(record.outcome, Outcome::NotSent(_));
-    (sent && !whole).then_some(record.events.len())
+    (streams(record) && !whole).then_some(record.events.len())
+}
+
+/// True where events could be seen: a request that was not sent has none, and
+/// a row of another tool's file does not say how many there were. Neither is
+/// zero events.
+fn streams(record: &Record) -> bool {
+    record.stamps.sent_at.is_some() && record.source.is_none()
 }

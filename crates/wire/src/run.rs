@@ -93,13 +93,15 @@ struct FactsForm {
     load: LoadForm,
     workload: WorkloadForm,
     slo: Option<String>,
-    stall_ms: f64,
-    reading_tok_s: f64,
+    // A limit that no value reaches is infinite, which JSON writes as null.
+    stall_ms: Option<f64>,
+    reading_tok_s: Option<f64>,
     percentiles: Vec<f64>,
     instrument: InstrumentForm,
     request_timeout_ms: Option<f64>,
     source_duration_s: Option<f64>,
-    as_reported: Vec<(String, f64)>,
+    // Null where another tool had nothing to report.
+    as_reported: Vec<(String, Option<f64>)>,
     interrupted: bool,
 }
 
@@ -129,6 +131,10 @@ struct WorkloadForm {
 struct InstrumentForm {
     stamp_source: String,
     client_lag_us: Option<[f64; 3]>,
+    #[serde(default)]
+    stamp_error_p99_us: Option<f64>,
+    #[serde(default)]
+    clock_steps: u32,
     busiest_thread: Option<f64>,
     throttled_us: Option<i64>,
     planned_requests: Option<u64>,
@@ -159,6 +165,10 @@ pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
     let Version { format_version: found } = serde_json::from_slice(bytes)?;
     if found > VERSION {
         return Err(ManifestError::Newer { found });
+    }
+    if found == 0 {
+        let value = found.to_string();
+        return Err(ManifestError::Value { field: "format_version", value });
     }
     let form: Form = serde_json::from_slice(bytes)?;
     Ok(Manifest {
@@ -205,19 +215,25 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             notes: facts.workload.notes.clone(),
         },
         slo,
-        stall_ms: facts.settings.stall_ms,
-        reading_tok_s: facts.settings.reading_tok_s,
+        stall_ms: Some(facts.settings.stall_ms),
+        reading_tok_s: Some(facts.settings.reading_tok_s),
         percentiles: facts.percentiles.clone(),
         instrument: InstrumentForm {
             stamp_source: facts.instrument.stamp_source.clone(),
             client_lag_us: facts.instrument.client_lag_us,
+            stamp_error_p99_us: facts.instrument.stamp_error_p99_us,
+            clock_steps: facts.instrument.clock_steps,
             busiest_thread: facts.instrument.busiest_thread,
             throttled_us: facts.instrument.throttled.map(Span::us),
             planned_requests: facts.instrument.planned_requests,
         },
         request_timeout_ms: facts.request_timeout.map(Span::ms),
         source_duration_s: facts.source_duration_s,
-        as_reported: facts.as_reported.clone(),
+        as_reported: facts
+            .as_reported
+            .iter()
+            .map(|(key, value)| (key.clone(), Some(*value)))
+            .collect(),
         interrupted: facts.interrupted,
     }
 }
@@ -260,18 +276,28 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             notes: form.workload.notes,
         },
         slo: slo.transpose()?,
-        settings: Settings { stall_ms: form.stall_ms, reading_tok_s: form.reading_tok_s },
+        settings: Settings {
+            stall_ms: form.stall_ms.unwrap_or(f64::INFINITY),
+            reading_tok_s: form.reading_tok_s.unwrap_or(f64::INFINITY),
+        },
         percentiles: form.percentiles,
         instrument: InstrumentFacts {
             stamp_source: form.instrument.stamp_source,
             client_lag_us: form.instrument.client_lag_us,
+            stamp_error_p99_us: form.instrument.stamp_error_p99_us,
+            clock_steps: form.instrument.clock_steps,
             busiest_thread: form.instrument.busiest_thread,
             throttled: form.instrument.throttled_us.map(Span::from_us),
             planned_requests: form.instrument.planned_requests,
         },
-        request_timeout: form.request_timeout_ms.map(|ms| Span::from_s(ms / 1e3)),
+        // Not by way of seconds: two roundings could miss the microsecond.
+        request_timeout: form.request_timeout_ms.map(|ms| Span::from_us((ms * 1e3).round() as i64)),
         source_duration_s: form.source_duration_s,
-        as_reported: form.as_reported,
+        as_reported: form
+            .as_reported
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect(),
         interrupted: form.interrupted,
     })
 }

@@ -1,12 +1,20 @@
 //! `summary.json`: all figures of a run as one JSON object. Every key is
-//! always there; what was not measured is `null` and named under `absent`.
+//! always there; what was not measured is `null` and named under `absent` by
+//! its path, or by that of the object it is in. Inside a distribution `null`
+//! explains itself: `undefined` counts the reasons where there is no sample,
+//! `unbounded` and `at_least_ms` name the figures that failures and time-outs
+//! took away.
+
+mod schema;
 
 use measure::goodput::Goodput;
 use measure::metric::{How, METRICS};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::{Steady, Summary, Throughput};
-use measure::validity::Validity;
+use measure::undefined::Undefined;
 use serde_json::{Map, Value, json};
+
+pub use schema::schema;
 
 /// Version of the object's form.
 pub const SCHEMA: &str = "goodput.summary/1";
@@ -40,7 +48,7 @@ pub const KEYS: &[&str] = &[
 /// The summary as JSON.
 pub fn to_json(summary: &Summary) -> Value {
     let facts = &summary.facts;
-    json!({
+    let mut object = json!({
         "schema": SCHEMA,
         "run_id": facts.run_id,
         "target": facts.target,
@@ -59,7 +67,7 @@ pub fn to_json(summary: &Summary) -> Value {
         "tokens": tokens(summary),
         "stages_ms": [],
         "efficiency": efficiency(),
-        "validity": validity(&summary.validity),
+        "validity": validity(summary),
         "definitions": definitions(summary),
         "findings": [],
         "caveats": summary.caveats.iter()
@@ -71,9 +79,62 @@ pub fn to_json(summary: &Summary) -> Value {
             "max_output_tokens_per_s": peaks.max_output_tokens_per_s,
             "max_concurrent_requests": peaks.max_concurrent_requests,
         })),
-        "absent": map(summary.absent.iter().map(|(key, reason)| (key.as_str(), json!(reason)))),
-    })
+        "absent": {},
+    });
+    object["absent"] = absent(summary, &object);
+    object
 }
+
+/// The reasons of all nulls, by path.
+fn absent(summary: &Summary, object: &Value) -> Value {
+    let efficiency = |key: &str| object["efficiency"].get(key).is_some();
+    let mut reasons: Map<String, Value> = summary
+        .absent
+        .iter()
+        .map(|(key, reason)| {
+            let path = if efficiency(key) { format!("efficiency.{key}") } else { key.clone() };
+            (path, json!(reason))
+        })
+        .collect();
+    for (path, reason) in UNASKED {
+        let value = path.split('.').try_fold(object, |value, key| value.get(key));
+        if value.is_some_and(Value::is_null) {
+            reasons.entry(*path).or_insert_with(|| json!(reason));
+        }
+    }
+    let tpot =
+        summary.metrics.iter().find(|(key, _)| *key == "tpot_ms").map(|(_, figures)| figures);
+    if summary.interactivity_tok_s.iter().any(|(_, value)| value.is_none()) {
+        let reason = tpot.filter(|figures| figures.n == 0).map(Distribution::reason);
+        // A rate of answers that took no time is no number.
+        let reason = reason.unwrap_or(Undefined::NoTime).text();
+        reasons.insert("metrics.interactivity_tok_s".to_owned(), json!(reason));
+    }
+    Value::Object(reasons)
+}
+
+/// Members that are null where something was not asked for, not said or does
+/// not apply: path and reason.
+const UNASKED: &[(&str, &str)] = &[
+    ("engine", "the server did not name its engine"),
+    ("model", "no model was named"),
+    ("workload.oversampled", "the prompts are no data set, or one that is long enough"),
+    ("load.request_rate", "no rate was asked for"),
+    ("load.burstiness", "arrivals were not drawn with a burstiness"),
+    ("load.users", "neither users nor a cap on concurrency were given"),
+    ("load.arrival_window_s", "there is no arrival schedule, or one of a single arrival"),
+    ("tokens.input", Undefined::NoPromptCount.text()),
+    ("tokens.output", Undefined::NoTokenCount.text()),
+    ("tokens.source", Undefined::NoTokenCount.text()),
+    ("tokens.cached", "the server does not say which prompt tokens were cached"),
+    ("steady.output_tok_s", Undefined::NoTokenCount.text()),
+    ("goodput.req_s", Undefined::NoTime.text()),
+    ("goodput.tok_s", Undefined::NoTime.text()),
+    ("goodput.attainment", Undefined::Undecided.text()),
+    ("goodput.attainment_bounds", Undefined::Undecided.text()),
+    ("validity.burst_length_ms", "the requests were not all intended at once, or none was sent"),
+    ("peaks", "only definitions of a tool that prints peaks have them"),
+];
 
 /// An object from pairs, in their order.
 fn map<'a>(pairs: impl Iterator<Item = (&'a str, Value)>) -> Value {
@@ -262,7 +323,8 @@ fn efficiency() -> Value {
         .map(|metric| (metric.key, Value::Null)))
 }
 
-fn validity(validity: &Validity) -> Value {
+fn validity(summary: &Summary) -> Value {
+    let (validity, instrument) = (&summary.validity, &summary.facts.instrument);
     let three = |figures: Option<[f64; 3]>| {
         figures.map(|[p50, p99, max]| json!({"p50": p50, "p99": p99, "max": max}))
     };
@@ -277,6 +339,11 @@ fn validity(validity: &Validity) -> Value {
             .collect::<Vec<_>>(),
         "lateness_us": three(validity.lateness_us),
         "client_lag_us": three(validity.client_lag_us),
+        "stamp_source": instrument.stamp_source,
+        "stamp_error_p99_us": instrument.stamp_error_p99_us,
+        "busiest_thread": instrument.busiest_thread,
+        "throttled_ms": instrument.throttled.map(|span| span.ms()),
+        "clock_steps": instrument.clock_steps,
         "burst_length_ms": validity.burst_length.map(|span| span.ms()),
         "instrument_floor": null,
     })

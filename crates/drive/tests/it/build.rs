@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use drive::secret::Secrets;
 use drive::tls::{Trust, client_config};
-use drive::{Control, End, Happening, IDLE_LIMIT, Job, StopRules, Target};
+use drive::{Control, End, Happening, IDLE_LIMIT, Job, Reuse, StopRules, Target};
 use fake::Script;
 use measure::{At, Outcome, PerSecond, Record, Span, Tokens};
+use rustls::ClientConfig;
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::url::Url;
 use workload::{
@@ -20,10 +21,11 @@ pub(crate) struct Bench {
     pub(crate) requests: Option<Vec<Request>>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) secrets: Secrets,
-    pub(crate) trust: Trust,
+    pub(crate) tls: Arc<ClientConfig>,
     pub(crate) idle_timeout: Span,
     pub(crate) request_timeout: Span,
     pub(crate) idle_limit: Span,
+    pub(crate) reuse: Reuse,
     pub(crate) keep_text: bool,
     pub(crate) threads: u32,
     pub(crate) rules: StopRules,
@@ -60,10 +62,11 @@ impl Bench {
             requests: None,
             headers: Vec::new(),
             secrets: Secrets::default(),
-            trust: Trust::System,
+            tls: client_config(&Trust::Anybody).expect("TLS can be set up"),
             idle_timeout: Span::from_ms(5_000),
             request_timeout: Span::from_ms(10_000),
             idle_limit: IDLE_LIMIT,
+            reuse: Reuse::Always,
             keep_text: false,
             threads: 1,
             rules: StopRules { max_errors: None, max_error_rate: None },
@@ -94,7 +97,7 @@ impl Bench {
             nonce: RunNonce::new(1),
             target: Target {
                 url: Url::parse(&self.url).expect("the test's own URL"),
-                tls: client_config(&self.trust).expect("TLS can be set up"),
+                tls: self.tls,
             },
             api: Api::OpenaiChat,
             template: RequestSpec::new("m", Prompt::Text(String::new())),
@@ -103,6 +106,7 @@ impl Bench {
             idle_timeout: self.idle_timeout,
             request_timeout: self.request_timeout,
             idle_limit: self.idle_limit,
+            reuse: self.reuse,
             keep_text: self.keep_text,
             threads: self.threads,
             warmup: self.warmup,
@@ -141,18 +145,23 @@ impl Ran {
 
     /// Most requests that were between send and end at one instant.
     pub(crate) fn most_in_flight(&self) -> i32 {
-        let spans = self.records.iter().filter_map(|record| {
-            Some((record.stamps.sent_at?, record.stamps.ended_at?))
-        });
+        let spans = self
+            .records
+            .iter()
+            .filter_map(|record| Some((record.stamps.sent_at?, record.stamps.ended_at?)));
         // At one instant ends come before starts.
         let mut edges: Vec<(At, i32)> =
             spans.flat_map(|(sent, ended)| [(sent, 1), (ended, -1)]).collect();
         edges.sort_unstable();
         let mut now = 0;
-        edges.into_iter().map(|(_, step)| {
-            now += step;
-            now
-        }).max().unwrap_or(0)
+        edges
+            .into_iter()
+            .map(|(_, step)| {
+                now += step;
+                now
+            })
+            .max()
+            .unwrap_or(0)
     }
 }
 

@@ -1,14 +1,21 @@
 //! Every kind of failure, each made by a peer or a lack of something.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 
+use drive::tls::Trust;
 use fake::{Routes, Script, Server};
 use measure::{FailureKind, NotSentKind, Outcome, Record, Span};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use workload::{After, PromptRef, Request};
 
-use crate::build::{Bench, answer, closed, ending, finish, stream, text};
+use crate::build::{Bench, answer, closed, ending, even, finish, stream, text};
 use crate::process::{argument, in_child};
+use crate::tls::Secure;
 
 /// What makes a request fail in a certain way.
 enum Maker {
@@ -74,7 +81,8 @@ fn made(maker: Maker) -> Record {
     let (script, slow) = match maker {
         Maker::Nowhere(url) => return Bench::at(&url()).run().one(),
         Maker::PlainForTls => {
-            let server = Server::start_scripted(Routes::new().on("/", answer(0))).unwrap();
+            let refusal = Script::new().send(0, "HTTP/1.1 400 Bad Request\r\n\r\n");
+            let server = Server::start_scripted(Routes::new().greet(refusal)).unwrap();
             return Bench::at(&server.url().replace("http:", "https:")).run().one();
         }
         Maker::Server(script) => (script, false),
@@ -144,7 +152,7 @@ fn h23_a_client_without_descriptors_blames_itself() {
         let server = Server::start_scripted(Routes::new().on("/", answer(300))).unwrap();
         return in_child(NAME, &server.url());
     };
-    let mut bench = Bench::at(&url).load(crate::build::even(1.0), 1);
+    let mut bench = Bench::at(&url).load(even(1.0), 1);
     bench.requests = Some(crowd(80));
     leave_descriptors(30);
     let ran = bench.run();
@@ -155,5 +163,80 @@ fn h23_a_client_without_descriptors_blames_itself() {
     for record in ran.records.iter().filter(|record| record.outcome != Outcome::Ok) {
         assert_eq!(record.stamps.sent_at, None);
         assert!(record.answer.message.as_deref().unwrap().contains("open files"));
+    }
+}
+
+#[test]
+fn h23_connections_opened_ahead_leave_room_for_the_rest_of_the_client() {
+    const NAME: &str =
+        "failures::h23_connections_opened_ahead_leave_room_for_the_rest_of_the_client";
+    let Some(url) = argument() else {
+        let server = Server::start_scripted(Routes::new().on("/", answer(20))).unwrap();
+        return in_child(NAME, &server.url());
+    };
+    let bench = Bench::at(&url).load(closed(60), 120);
+    leave_descriptors(30);
+    let ran = bench.run();
+    let short = ran.count(Outcome::NotSent(NotSentKind::ClientResource));
+    assert_eq!(ran.end.lost_workers, 0, "a lack of descriptors is no lost worker");
+    assert!(short >= 1 && ran.count(Outcome::Ok) >= 1);
+    assert_eq!(ran.count(Outcome::Ok) + short, 120);
+}
+
+/// A check of certificates with a defect.
+#[derive(Debug)]
+struct Defect;
+
+impl ServerCertVerifier for Defect {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        panic!("a defect of the client")
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        unreachable!("the certificate comes first")
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        unreachable!("the certificate comes first")
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[test]
+fn requests_of_a_worker_that_is_lost_to_a_defect_say_so() {
+    let server = Secure::start("127.0.0.1");
+    for load in [closed(2), even(200.0)] {
+        let mut bench = server.ask(Trust::Anybody).load(load, 6);
+        bench.tls = Arc::new(
+            ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Defect))
+                .with_no_client_auth(),
+        );
+        let ran = bench.run();
+        assert_eq!((ran.records.len(), ran.end.lost_workers), (6, 1), "{load:?}");
+        assert_eq!(ran.count(Outcome::NotSent(NotSentKind::WorkerLost)), 6, "{load:?}");
     }
 }

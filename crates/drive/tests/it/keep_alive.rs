@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use fake::{Request, Script, Server};
-use measure::{FailureKind, Outcome, Span};
+use drive::Reuse;
+use fake::{Request, Routes, Script, Server};
+use measure::{At, FailureKind, Outcome, Span};
+use workload::{After, PromptRef};
 
-use crate::build::{Bench, answer, closed, index};
+use crate::build::{Bench, DONE, answer, closed, even, finish, index, stream, text};
 
 #[test]
 fn h20_a_connection_closed_at_its_reuse_is_a_reconnect_and_no_failure() {
     // 40 ms tell the stamp of the first try from that of the second.
-    let routes = fake::Routes::new().on("/", answer(1)).then(Script::new().close(40));
+    let routes = Routes::new().on("/", answer(1)).then(Script::new().close(40));
     let server = Server::start_scripted(routes).unwrap();
     let ran = Bench::at(&server.url()).load(closed(1), 2).run();
     ran.all_ok();
@@ -28,12 +30,11 @@ fn h20_a_connection_closed_at_its_reuse_is_a_reconnect_and_no_failure() {
 
 #[test]
 fn h20_a_reset_at_reuse_is_a_reconnect_too() {
-    let routes = fake::Routes::new().on("/", answer(1)).then(Script::new().reset(0));
+    let routes = Routes::new().on("/", answer(1)).then(Script::new().reset(0));
     let server = Server::start_scripted(routes).unwrap();
     let ran = Bench::at(&server.url()).load(closed(1), 4).run();
     ran.all_ok();
-    let reconnects: Vec<u16> =
-        ran.records.iter().map(|record| record.answer.reconnects).collect();
+    let reconnects: Vec<u16> = ran.records.iter().map(|record| record.answer.reconnects).collect();
     assert_eq!(reconnects, [0, 1, 1, 1]);
 }
 
@@ -54,7 +55,7 @@ fn h20_a_second_loss_on_a_fresh_connection_is_a_failure() {
 #[test]
 fn h20_a_loss_after_the_first_byte_is_not_tried_again() {
     let part = Script::new().send(0, "HTTP/1.1 200 OK\r\ncontent-").close(5);
-    let routes = fake::Routes::new().on("/", answer(1)).then(part);
+    let routes = Routes::new().on("/", answer(1)).then(part);
     let server = Server::start_scripted(routes).unwrap();
     let ran = Bench::at(&server.url()).load(closed(1), 2).run();
     assert_eq!(ran.records[1].outcome, Outcome::Failed(FailureKind::Disconnected));
@@ -64,7 +65,7 @@ fn h20_a_loss_after_the_first_byte_is_not_tried_again() {
 
 #[test]
 fn users_reuse_their_connections() {
-    let server = Server::start_scripted(fake::Routes::new().on("/", answer(2))).unwrap();
+    let server = Server::start_scripted(Routes::new().on("/", answer(2))).unwrap();
     let ran = Bench::at(&server.url()).load(closed(3), 30).run();
     ran.all_ok();
     let seen = server.requests();
@@ -76,7 +77,7 @@ fn users_reuse_their_connections() {
 
 #[test]
 fn idle_connections_past_their_age_are_not_used_again() {
-    let server = Server::start_scripted(fake::Routes::new().on("/", answer(2))).unwrap();
+    let server = Server::start_scripted(Routes::new().on("/", answer(2))).unwrap();
     let mut bench = Bench::at(&server.url()).load(closed(2), 10);
     bench.idle_limit = Span::ZERO;
     let ran = bench.run();
@@ -92,9 +93,7 @@ fn idle_connections_past_their_age_are_not_used_again() {
 
 #[test]
 fn a_server_that_closes_after_each_answer_gets_a_connection_each() {
-    let mut script = answer(1);
-    script = script.close(1);
-    let server = Server::start_scripted(fake::Routes::new().on("/", script)).unwrap();
+    let server = Server::start_scripted(Routes::new().on("/", answer(1).close(1))).unwrap();
     let ran = Bench::at(&server.url()).load(closed(1), 5).run();
     ran.all_ok();
     assert!(server.requests().iter().all(|request| request.on_connection == 0));
@@ -103,13 +102,53 @@ fn a_server_that_closes_after_each_answer_gets_a_connection_each() {
 #[test]
 fn a_connection_with_an_answer_that_never_ends_its_framing_is_not_used_again() {
     // [DONE] ends the answer, but the last chunk never comes.
-    let open = crate::build::stream()
-        .chunk(0, crate::build::text("one"))
-        .chunk(0, crate::build::finish("stop"))
-        .chunk(0, crate::build::DONE)
-        .stall(0);
-    let server = Server::start_scripted(fake::Routes::new().on("/", open)).unwrap();
+    let open = stream().chunk(0, text("one")).chunk(0, finish("stop")).chunk(0, DONE).stall(0);
+    let server = Server::start_scripted(Routes::new().on("/", open)).unwrap();
     let ran = Bench::at(&server.url()).load(closed(1), 3).run();
     ran.all_ok();
     assert!(server.requests().iter().all(|request| request.on_connection == 0));
+}
+
+#[test]
+fn without_reuse_each_request_opens_its_own_connection() {
+    let server = Server::start_scripted(Routes::new().on("/", answer(1))).unwrap();
+    let mut bench = Bench::at(&server.url()).load(closed(3), 12);
+    bench.reuse = Reuse::Never;
+    let ran = bench.run();
+    ran.all_ok();
+    assert!(ran.records.iter().all(|record| record.stamps.connected_at.is_some()));
+    assert!(server.requests().iter().all(|request| request.on_connection == 0));
+    assert_eq!(server.counters().accepted, 12, "connections were opened that nobody uses");
+}
+
+#[test]
+fn turns_of_a_conversation_keep_a_connection_to_themselves() {
+    let server = Server::start_scripted(Routes::new().on("/", answer(3))).unwrap();
+    let mut bench = Bench::at(&server.url()).load(even(100.0), 1);
+    bench.reuse = Reuse::PerSession;
+    // Two conversations of three turns each, taking turns.
+    let turn = |index: u32| workload::Request {
+        index,
+        after: match index {
+            0 | 1 => After::Instant(At::ZERO),
+            later => After::Parents { of: vec![later - 2], think: Span::ZERO },
+        },
+        session: index % 2,
+        turn: (index / 2) as u16,
+        labels: Vec::new(),
+        prompt: PromptRef::Listed(0),
+        input_tokens: None,
+        max_output_tokens: None,
+        output_forced: false,
+    };
+    bench.requests = Some((0..6).map(turn).collect());
+    let ran = bench.run();
+    ran.all_ok();
+    let connections = |session: u32| -> BTreeSet<u64> {
+        let own = server.requests().into_iter().filter(|request| index(request) % 2 == session);
+        own.map(|request| request.connection).collect()
+    };
+    let (even, odd) = (connections(0), connections(1));
+    assert_eq!((even.len(), odd.len()), (1, 1));
+    assert!(even.is_disjoint(&odd));
 }

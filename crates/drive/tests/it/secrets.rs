@@ -23,7 +23,9 @@ fn echo(request: &Request) -> Script {
     }});
     let event = |json: serde_json::Value| format!("data: {json}\n\n");
     let choice = |delta: serde_json::Value, reason: Option<&str>| {
-        event(serde_json::json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}))
+        event(
+            serde_json::json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}),
+        )
     };
     let content = |key: &str| serde_json::json!({"content": key});
     match crate::build::index(request) {
@@ -45,7 +47,9 @@ fn echo(request: &Request) -> Script {
             let location = format!("location: /there?key={bare}\r\n");
             Script::new().send(
                 0,
-                format!("HTTP/1.1 307 Temporary Redirect\r\n{served}{location}content-length: 0\r\n\r\n"),
+                format!(
+                    "HTTP/1.1 307 Temporary Redirect\r\n{served}{location}content-length: 0\r\n\r\n"
+                ),
             )
         }
         5 => Script::whole(200, "text/html", format!("<html>{whole}</html>")),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use drive::tls::Trust;
+use drive::tls::{Trust, client_config};
 use measure::{FailureKind, Outcome, Record, Span};
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -14,13 +14,14 @@ use crate::build::{Bench, DONE, closed, finish, text};
 
 /// A TLS server that answers every request with a stream of two tokens. Its
 /// threads end with their connections.
-struct Secure {
+pub(crate) struct Secure {
     address: SocketAddr,
     certificate: Vec<u8>,
 }
 
 impl Secure {
-    fn start(name: &str) -> Self {
+    /// With a certificate for this name, which also signed it.
+    pub(crate) fn start(name: &str) -> Self {
         let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -41,9 +42,9 @@ impl Secure {
         Self { address, certificate: made.cert.pem().into_bytes() }
     }
 
-    fn ask(&self, trust: Trust) -> Bench {
+    pub(crate) fn ask(&self, trust: Trust) -> Bench {
         let mut bench = Bench::at(&format!("https://{}", self.address)).load(closed(1), 2);
-        bench.trust = trust;
+        bench.tls = client_config(&trust).unwrap();
         bench
     }
 }
@@ -51,6 +52,8 @@ impl Secure {
 /// Answers until the peer goes; a peer that goes in the handshake is what the
 /// tests are about.
 fn serve(config: &Arc<ServerConfig>, tcp: TcpStream) -> Option<()> {
+    // Nagle would join the tokens.
+    tcp.set_nodelay(true).ok()?;
     let connection = ServerConnection::new(Arc::clone(config)).ok()?;
     let mut stream = BufReader::new(StreamOwned::new(connection, tcp));
     loop {
@@ -129,4 +132,14 @@ fn h21_in_a_laboratory_anybody_is_trusted() {
     let ran = server.ask(Trust::Anybody).run();
     ran.all_ok();
     assert!(ran.records.iter().all(|record| record.output_chunks() == 2));
+}
+
+#[test]
+fn a_peer_that_never_answers_the_handshake_is_a_tls_failure() {
+    let silent = fake::Routes::new().greet(fake::Script::new().stall(0));
+    let server = fake::Server::start_scripted(silent).unwrap();
+    let mut bench = Bench::at(&server.url().replace("http:", "https:"));
+    bench.request_timeout = Span::from_ms(200);
+    let record = bench.run().one();
+    assert_eq!(record.outcome, Outcome::Failed(FailureKind::Tls), "{:?}", record.answer.message);
 }

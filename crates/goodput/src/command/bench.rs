@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drive::{Control, Early, Happening, IDLE_LIMIT, Job, Reuse, StopRules};
+use drive::{Control, Early, Happening, IDLE_LIMIT, Job, StopRules};
 use measure::definition::{Definition, Endpoint};
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts};
 use measure::request::Settings as MetricSettings;
 use measure::summary::{Summary, summarise};
 use measure::validity::Verdict;
-use measure::{At, Outcome, Record};
+use measure::{At, Outcome, Record, Span};
 use serde_json::json;
 use store::{Output, PartWriter, RunDirectory, RunId};
 use wire::api::{Api, RequestSpec};
 use wire::run::Manifest;
+use workload::Load;
 use workload::prompt::RunNonce;
 use workload::schedule::{Note, Schedule};
 
@@ -38,6 +39,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     if settings.is_on("dry-run") {
         return dry_run(settings, &plan, &schedule);
     }
+    enough_files(&schedule)?;
     // Every output is opened before anything is measured: a folder that
     // cannot be written to must not cost a run.
     let json = output::Json::open(settings.text("json"))?;
@@ -66,6 +68,28 @@ fn unresolved(why: Unresolved) -> Failure {
         Unresolved::Unreachable(words) => Failure::new(Exit::Unreachable, words),
         Unresolved::Internal(words) => Failure::internal(words),
     }
+}
+
+/// Descriptors that a run needs besides its connections.
+const OTHER_FILES: u64 = 64;
+
+/// Raises the limit on open files and refuses a load that cannot fit: running
+/// out in the middle would read as a plateau of the server's.
+fn enough_files(schedule: &Schedule) -> Result<(), Failure> {
+    let limit = host::raise_open_files();
+    let connections = match (schedule.load(), schedule.count()) {
+        (Load::Burst, count) => count.unwrap_or(0),
+        (load, _) => load.users().unwrap_or(0),
+    };
+    if u64::from(connections) + OTHER_FILES > limit {
+        let rule = format!(
+            "{connections} connections at once need {} open files and the limit is {limit}; raise \
+             it (ulimit -n) or ask for fewer",
+            u64::from(connections) + OTHER_FILES
+        );
+        return Err(Failure::new(Exit::Usage, rule));
+    }
+    Ok(())
 }
 
 fn take_notes(plan: &mut Plan, notes: &[Note]) {
@@ -162,38 +186,42 @@ impl Session<'_> {
         let mut progress = Progress::new(self.schedule.count(), quiet);
         let path = directory.path().to_path_buf();
         let mut writer = PartWriter::new(directory, 0, At::ZERO);
-        let mut records: Vec<Record> = Vec::new();
         let mut unwritten = Vec::new();
         let rules = StopRules {
             max_errors: self.plan.max_errors,
             max_error_rate: self.plan.max_error_rate,
         };
-        let end = drive::run(job, rules, &control, |happening| match happening {
-            Happening::Ended(record) => {
-                progress.ended(&record);
-                writer.push((*record).clone());
-                records.push(*record);
-            }
-            Happening::Tick(now) => {
-                progress.tick(now);
-                // A full disk is told once; the records stay and are tried
-                // again at the end.
-                if let Err(error) = writer.maybe_flush(now)
-                    && unwritten.is_empty()
-                {
-                    unwritten.push(error.to_string());
+        let throttled_us = host::throttled_us();
+        let end = drive::run(job, rules, &control, |happening| {
+            let now = match happening {
+                Happening::Ended(record) => {
+                    progress.ended(&record);
+                    let now = record.stamps.ended_at.unwrap_or_default();
+                    writer.push(*record);
+                    now
                 }
+                Happening::Tick(now) => now,
+            };
+            progress.tick(now);
+            // A full disk is told once; the records stay and are tried again
+            // at the end.
+            if let Err(error) = writer.maybe_flush(now)
+                && unwritten.is_empty()
+            {
+                unwritten.push(error.to_string());
             }
         })
         .map_err(Failure::internal)?;
         progress.finish();
-        records.sort_by_key(|record| record.index);
         unwritten.clear();
         let saved = writer.flush(At::ZERO).and_then(|_| writer.sink().finish(0));
         if let Err(error) = saved {
             unwritten.push(error.to_string());
         }
-        let facts = self.facts(&resolved, end.early == Some(Early::Interrupted));
+        let mut facts = self.facts(&resolved, end.early == Some(Early::Interrupted));
+        self.note_instrument(&mut facts, &end.instrument, throttled_us);
+        let (mut records, directory) = writer.into_parts();
+        records.sort_by_key(|record| record.index);
         let definition = Definition::preset(&self.plan.definitions, facts.endpoint)
             .unwrap_or(measure::definition::GOODPUT);
         let summary = summarise(&records, &facts, &definition);
@@ -204,7 +232,7 @@ impl Session<'_> {
         let own =
             serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
         for (name, bytes) in [("run.json", wire::run::encode(&manifest)), ("summary.json", own)] {
-            if let Err(error) = writer.sink().write_json(name, &bytes) {
+            if let Err(error) = directory.write_json(name, &bytes) {
                 unwritten.push(error.to_string());
             }
         }
@@ -236,7 +264,7 @@ impl Session<'_> {
             idle_timeout: self.plan.idle_timeout,
             request_timeout: self.plan.request_timeout,
             idle_limit: IDLE_LIMIT,
-            reuse: Reuse::Always,
+            reuse: self.plan.reuse,
             keep_text: self.settings.is_on("save-text"),
             threads: self.plan.threads,
             warmup: warmup.map(Arc::new),
@@ -273,7 +301,6 @@ impl Session<'_> {
             settings: MetricSettings { stall_ms: self.plan.stall_ms, ..MetricSettings::default() },
             percentiles: self.plan.percentiles.clone(),
             instrument: InstrumentFacts {
-                stamp_source: "user".to_owned(),
                 planned_requests: self.schedule.count().filter(|_| !closes_early).map(u64::from),
                 ..InstrumentFacts::default()
             },
@@ -282,6 +309,23 @@ impl Session<'_> {
             as_reported: Vec::new(),
             interrupted,
         }
+    }
+
+    /// Adds what the instrument found out about itself.
+    fn note_instrument(
+        &self,
+        facts: &mut RunFacts,
+        instrument: &drive::Instrument,
+        throttled_before_us: Option<i64>,
+    ) {
+        let known = &mut facts.instrument;
+        instrument.stamp_source.clone_into(&mut known.stamp_source);
+        known.client_lag_us = instrument.client_lag_us;
+        known.stamp_error_p99_us = instrument.stamp_error_p99_us;
+        known.busiest_thread = instrument.busiest_thread;
+        known.clock_steps = instrument.clock_steps;
+        let throttled = throttled_before_us.zip(host::throttled_us());
+        known.throttled = throttled.map(|(before, after)| Span::from_us(after - before));
     }
 
     fn manifest(&self, facts: RunFacts, anchor_ns: i64) -> Manifest {

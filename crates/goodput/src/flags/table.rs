@@ -431,7 +431,20 @@ pub(crate) const BENCH: &[Flag] = &[
         Ours,
         "Truth log of a server with a known clock: print the client's errors against it",
     ),
-    flag(CLIENT, "threads", One("N"), Ours, "Sending threads: a number, or auto [auto]"),
+    flag(
+        CLIENT,
+        "threads",
+        One("N"),
+        Ours,
+        "Sending threads: a number, or auto: one for each 50 000 expected chunks/s, at most one a core [auto]",
+    ),
+    flag(
+        CLIENT,
+        "connection-reuse",
+        One("WHEN"),
+        Ours,
+        "Which requests share a connection: always, per-session (turns of one conversation), never [always]",
+    ),
     flag(CLIENT, "stall-ms", One("MS"), Ours, "A gap longer than this counts as a stall [500]"),
     flag(
         CLIENT,

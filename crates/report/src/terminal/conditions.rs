@@ -161,11 +161,11 @@ pub(super) fn failures(page: &mut Page, summary: &Summary) {
                 .collect();
             page.sentence(4, &statuses.join(", "));
         }
+        page.sentence(4, &format!("hint: {hint}"));
         if let Some(message) = outcomes.messages.get(kind) {
             let message: String = message.chars().take(MESSAGE_LIMIT).collect();
             page.sentence(4, &format!("the first said: {message}"));
         }
-        page.sentence(4, &format!("hint: {hint}"));
     }
 }
 

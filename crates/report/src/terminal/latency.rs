@@ -12,6 +12,9 @@ use crate::number::{count, duration_ms, percent, short};
 /// Rows of the comparison of mean and tail.
 const TAILS: &[&str] = &["ttft_ms", "tpot_ms", "icl_ms", "e2el_ms"];
 
+const FEW_SAMPLES: &str =
+    "* fewer than ten samples lie beyond this percentile: a single request moves it";
+
 /// One column of figures.
 #[derive(Clone, Copy)]
 enum Figure {
@@ -31,6 +34,8 @@ impl Figure {
 
     fn cell(self, figures: &Distribution) -> String {
         match self {
+            // The spread of equal values is the rounding of their sum.
+            Self::Named("std") if is_rounding(figures) => short(0.0),
             Self::Named(name) => bounded(figures, name),
             Self::Asked(percent) => {
                 let found = figures.extra.iter().find(|(known, _)| *known == percent);
@@ -46,6 +51,10 @@ impl Figure {
         };
         figures.few_samples.contains(&name)
     }
+}
+
+fn is_rounding(figures: &Distribution) -> bool {
+    figures.std.zip(figures.mean).is_some_and(|(std, mean)| std < 1e-9 * mean.abs())
 }
 
 /// The columns of the main table: the usual ones, and the percentiles that
@@ -86,48 +95,51 @@ impl Figures {
         let unit = metric.unit.symbol();
         let mut row = vec![name.to_owned(), unit.to_owned(), count(figures.n)];
         for column in &self.columns {
-            let few = column.has_few_samples(figures);
+            let cell = column.cell(figures);
+            let figure = cell.contains(|c: char| c.is_ascii_digit());
+            let few = figure && column.has_few_samples(figures);
             self.marked |= few;
-            row.push(format!("{}{}", column.cell(figures), if few { "*" } else { "" }));
+            row.push(format!("{cell}{}", if few { "*" } else { "" }));
         }
         self.rows.push(row);
     }
 
-    fn print(self, page: &mut Page) -> bool {
+    fn print(self, page: &mut Page) {
         let mut titles = vec![String::new(), "unit".to_owned(), "n".to_owned()];
         titles.extend(self.columns.iter().map(|column| column.title()));
         page.table(&titles, self.rows);
-        self.marked
+        if self.marked {
+            page.legend(FEW_SAMPLES);
+        }
     }
 }
 
 pub(super) fn phases(page: &mut Page, summary: &Summary, rows: &[&'static str]) {
     page.section("Latencies and phases, requests that ended well");
     let mut table = Figures::new(columns(summary));
-    let mut undefined = Vec::new();
+    let mut undefined: Vec<(Undefined, Vec<String>)> = Vec::new();
     for key in rows {
         let (Some(metric), Some(figures)) = (find(key), distribution(&summary.metrics, key)) else {
             continue;
         };
-        if figures.n == 0 {
-            undefined.push(format!("{} n/a ({})", metric.symbol, figures.reason().text()));
-            continue;
+        if figures.n > 0 {
+            table.add(metric.symbol, metric, figures);
         }
-        if figures.figure("p50").is_none() {
-            let why = figures.reason().text();
-            undefined.push(format!("{} percentiles n/a ({why})", metric.symbol));
+        if figures.n == 0 || figures.figure("p50").is_none() {
+            let part = if figures.n > 0 { " percentiles" } else { "" };
+            let name = format!("{}{part}", metric.symbol);
+            match undefined.iter_mut().find(|(reason, _)| *reason == figures.reason()) {
+                Some((_, names)) => names.push(name),
+                None => undefined.push((figures.reason(), vec![name])),
+            }
         }
-        table.add(metric.symbol, metric, figures);
     }
-    let marked = table.print(page);
-    for line in undefined {
-        page.sentence(2, &line);
+    table.print(page);
+    for (reason, names) in undefined {
+        page.sentence(2, &format!("{} n/a ({})", names.join(", "), reason.text()));
     }
     as_reported(page, summary);
-    let marked = timed_phases(page, summary) || marked;
-    if marked {
-        page.line("  * fewer than ten samples lie beyond this percentile: a single request moves it");
-    }
+    timed_phases(page, summary);
     let hidden: Vec<&str> = ["queueing_ms", "prefill_ms"]
         .into_iter()
         .filter_map(find)
@@ -138,12 +150,12 @@ pub(super) fn phases(page: &mut Page, summary: &Summary, rows: &[&'static str]) 
 }
 
 /// The parts of a request that a client can see.
-fn timed_phases(page: &mut Page, summary: &Summary) -> bool {
+fn timed_phases(page: &mut Page, summary: &Summary) {
     // An imported row has one start and no end: its parts would read zero.
     let lag = distribution(&summary.metrics, "finish_lag_ms");
     if let Some(why) = lag.map(Distribution::reason).filter(|why| *why == Undefined::NotInFile) {
         page.sentence(2, &format!("phases n/a ({})", why.text()));
-        return false;
+        return;
     }
     let parts = [
         ("intended → sent", &summary.metrics, "client_wait_ms"),
@@ -158,7 +170,7 @@ fn timed_phases(page: &mut Page, summary: &Summary) -> bool {
             table.add(name, metric, figures);
         }
     }
-    table.print(page)
+    table.print(page);
 }
 
 fn as_reported(page: &mut Page, summary: &Summary) {
@@ -166,7 +178,9 @@ fn as_reported(page: &mut Page, summary: &Summary) {
     if reported.is_empty() {
         return;
     }
-    page.line("  as the source tool reported, by its definitions; its file does not let us recompute:");
+    page.line(
+        "  as the source tool reported, by its definitions; its file does not let us recompute:",
+    );
     let pairs: Vec<(String, String)> =
         reported.iter().map(|(key, value)| (format!("  {key}"), short(*value))).collect();
     page.pairs(&pairs);
@@ -194,7 +208,7 @@ pub(super) fn mean_against_tail(page: &mut Page, summary: &Summary, rows: &[&'st
     weights(page, summary);
     stalls(page, summary);
     everybody(page, summary);
-    steady(page, summary);
+    steady(page, summary, rows);
 }
 
 /// Request- and token-weighted means side by side, and why they differ.
@@ -202,17 +216,14 @@ fn weights(page: &mut Page, summary: &Summary) {
     let weighted = &summary.weighted;
     let tpot = distribution(&summary.metrics, "tpot_ms").and_then(|figures| figures.mean);
     let (Some(by_request), Some(by_token)) = (tpot, weighted.itl_mean_ms) else { return };
-    page.pair(
-        "mean TPOT",
-        &format!("{} ms/token: every request counts once", short(by_request)),
-    );
+    page.pair("mean TPOT", &format!("{} ms/token: every request counts once", short(by_request)));
     let over_osl = weighted
         .itl_mean_over_osl_ms
         .map_or(String::new(), |ms| format!("; Σ gaps ÷ Σ OSL {} ms", short(ms)));
     page.pair(
         "mean ITL",
         &format!(
-            "{} ms: every token counts once, so that long answers weigh more{over_osl}",
+            "{} ms: every token counts once, long answers weigh more{over_osl}",
             short(by_token)
         ),
     );
@@ -228,7 +239,7 @@ fn stalls(page: &mut Page, summary: &Summary) {
         page.pair(
             "longest gap",
             &format!(
-                "P50 {}, P99 {}, max {}; above {limit}: {} of a request's gaps on average",
+                "P50 {}, P99 {}, max {}; mean share of gaps above {limit}: {}",
                 figure("p50"),
                 figure("p99"),
                 figure("max"),
@@ -281,12 +292,12 @@ fn everybody(page: &mut Page, summary: &Summary) {
 }
 
 /// The same figures without ramp and drain, where the run was steady.
-fn steady(page: &mut Page, summary: &Summary) {
+fn steady(page: &mut Page, summary: &Summary, rows: &[&str]) {
     if summary.steady.window.is_err() {
         return;
     }
     let mut table = Figures::new(["mean", "p50", "p90", "p99", "max"].map(Figure::Named).to_vec());
-    for key in TAILS {
+    for key in TAILS.iter().filter(|key| rows.contains(key)) {
         let figures = distribution(&summary.steady.metrics, key).filter(|figures| figures.n > 0);
         if let (Some(metric), Some(figures)) = (find(key), figures) {
             table.add(metric.symbol, metric, figures);

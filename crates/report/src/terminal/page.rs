@@ -21,11 +21,12 @@ pub(super) struct Page {
     text: String,
     style: Style,
     sections: u8,
+    legends: Vec<&'static str>,
 }
 
 impl Page {
     pub(super) const fn new(style: Style) -> Self {
-        Self { text: String::new(), style, sections: 0 }
+        Self { text: String::new(), style, sections: 0, legends: Vec::new() }
     }
 
     pub(super) fn into_text(self) -> String {
@@ -66,6 +67,14 @@ impl Page {
     pub(super) fn sentence(&mut self, indent: usize, sentence: &str) {
         for line in wrap(&harmless(sentence), COLUMNS - indent) {
             self.push(&format!("{:indent$}{line}", ""));
+        }
+    }
+
+    /// What a mark means, said where it first stands on the page.
+    pub(super) fn legend(&mut self, legend: &'static str) {
+        if !self.legends.contains(&legend) {
+            self.legends.push(legend);
+            self.sentence(2, legend);
         }
     }
 
@@ -171,6 +180,7 @@ const fn width(c: char) -> usize {
         | '\u{ff00}'..='\u{ff60}'
         | '\u{ffe0}'..='\u{ffe6}'
         | '\u{1f300}'..='\u{1f64f}'
+        | '\u{1f680}'..='\u{1f6ff}'
         | '\u{1f900}'..='\u{1f9ff}'
         | '\u{20000}'..='\u{3fffd}' => 2,
         _ => 1,

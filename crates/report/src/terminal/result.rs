@@ -1,13 +1,16 @@
 //! What was achieved, and at what cost: throughput, resources, directions,
 //! goodput, caveats.
 
+use measure::definition::ThroughputWindow;
 use measure::goodput::Goodput;
 use measure::metric::{Branch, How, METRICS, find};
+use measure::statistics::Distribution;
 use measure::summary::Summary;
+use measure::undefined::Undefined;
 
 use super::page::Page;
 use super::{distribution, missing};
-use crate::number::{count, percent, short};
+use crate::number::{count, duration_ms, percent, short};
 
 pub(super) fn throughput(page: &mut Page, summary: &Summary) {
     let rates = &summary.throughput;
@@ -35,8 +38,15 @@ pub(super) fn throughput(page: &mut Page, summary: &Summary) {
         &match (&steady.window, steady.output_tok_s, steady.req_s) {
             (Err(_), ..) => "n/a (there is none, see 2)".to_owned(),
             (Ok(_), output, requests) => {
-                let rate = |value: Option<f64>| value.map_or("n/a".to_owned(), short);
-                format!("{} output tok/s, {} req/s", rate(output), rate(requests))
+                let rate = |value: Option<f64>, unit: &str, why: Undefined| match value {
+                    Some(value) => format!("{} {unit}", short(value)),
+                    None => format!("{unit} n/a ({})", why.text()),
+                };
+                format!(
+                    "{}, {}",
+                    rate(output, "output tok/s", Undefined::NoTokenCount),
+                    rate(requests, "req/s", Undefined::NoTime)
+                )
             }
         },
     );
@@ -50,13 +60,15 @@ pub(super) fn throughput(page: &mut Page, summary: &Summary) {
 }
 
 fn interactivity(summary: &Summary) -> String {
+    let tpot = distribution(&summary.metrics, "tpot_ms");
     let known = summary.interactivity_tok_s.iter().find(|(name, _)| *name == "p90");
     if let Some((_, Some(tok_s))) = known {
-        return format!("90 % of users get at least {} tok/s", short(*tok_s));
+        let few = tpot.filter(|figures| figures.few_samples.iter().any(|name| name == "p90"));
+        let few = few.map_or(String::new(), |figures| format!(" (n={})", count(figures.n)));
+        return format!("90 % of users get at least {} tok/s{few}", short(*tok_s));
     }
-    let tpot = distribution(&summary.metrics, "tpot_ms");
-    let why = tpot.map_or("not measured", |figures| figures.reason().text());
-    format!("n/a ({why})")
+    let why = tpot.map_or(Undefined::NoSamples, Distribution::reason);
+    format!("n/a ({})", why.text())
 }
 
 /// Figures of hardware and money, grouped by the reason why they are missing.
@@ -78,7 +90,10 @@ pub(super) fn resources(page: &mut Page, _: &Summary) {
 pub(super) fn directions(page: &mut Page, summary: &Summary) {
     page.section("Directions");
     page.pair("findings", &missing(summary, "findings"));
-    page.sentence(2, "goodput explain WORD tells what a figure or a failure means and how it is misread");
+    page.sentence(
+        2,
+        "goodput explain WORD tells what a figure or a failure means and how it is misread",
+    );
 }
 
 pub(super) fn goodput(page: &mut Page, summary: &Summary) {
@@ -89,11 +104,17 @@ pub(super) fn goodput(page: &mut Page, summary: &Summary) {
     };
     page.pair("SLO, jointly", &goodput.slo.to_string());
     let rate = |value: Option<f64>, unit: &str| {
-        value.map_or("n/a (the window has no length)".to_owned(), |v| format!("{} {unit}", short(v)))
+        value
+            .map_or("n/a (the window has no length)".to_owned(), |v| format!("{} {unit}", short(v)))
     };
     page.pair(
         "goodput",
-        &format!("{} · {}", rate(goodput.req_s, "req/s"), rate(goodput.tok_s, "tok/s")),
+        &format!(
+            "{} · {} ({})",
+            rate(goodput.req_s, "req/s"),
+            rate(goodput.tok_s, "tok/s"),
+            window(summary)
+        ),
     );
     page.pair("attainment", &share(goodput.good, goodput.of));
     let mut pairs: Vec<(String, String)> = goodput
@@ -109,6 +130,18 @@ pub(super) fn goodput(page: &mut Page, summary: &Summary) {
     }));
     page.pairs(&pairs);
     exceptions(page, goodput);
+}
+
+/// What goodput divides by: not the makespan of the other rates where arrivals
+/// follow a schedule.
+fn window(summary: &Summary) -> String {
+    if summary.definition.window == ThroughputWindow::WholeRun {
+        return "over the duration of the run".to_owned();
+    }
+    match summary.load.arrival_window_s {
+        Some(s) => format!("over the arrival window of {}", duration_ms(s * 1e3)),
+        None => "over the makespan".to_owned(),
+    }
 }
 
 fn share(part: u64, of: u64) -> String {

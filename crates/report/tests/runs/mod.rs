@@ -74,7 +74,7 @@ fn answered(index: u32, intended_ms: i64, ttft_ms: i64, stall_ms: i64) -> Build 
         let late = if chunk > 10 { stall_ms } else { 0 };
         build = build.event(ttft_ms + 12 * chunk + late, TEXT);
     }
-    build.event(ttft_ms + 12 * 20 + stall_ms + 1, FINISH)
+    build.event(ttft_ms + 12 * 20 + stall_ms + 2, FINISH)
 }
 
 /// 25 req/s for 40 s. Of 1000 requests every 40th waits 400 ms for its first
@@ -106,14 +106,13 @@ pub(crate) fn healthy() -> Run {
     Run::new(builds.collect(), facts)
 }
 
-/// 20 req/s for 10 s against four slots of 400 ms each: ten a second leave,
-/// and request k waits for its slot until all before it are through.
+/// 20 req/s for 10 s against a cap of 4, each answer 400 ms: ten a second leave,
+/// and request k waits until the one four places before it is through.
 pub(crate) fn capped() -> Run {
     let builds = (0..200).map(|index| {
         let intended_ms = i64::from(index) * 50;
-        // Slot index % 4 takes every fourth request, 400 ms each.
         let start_ms = i64::from(index % 4) * 50 + i64::from(index / 4) * 400;
-        let waited = answered(index, intended_ms, 159, 0);
+        let waited = answered(index, intended_ms, 158, 0);
         waited.intended(intended_ms).sent(start_ms)
     });
     let mut facts = facts(LoadKind::Capped, "constant gaps");
@@ -250,7 +249,7 @@ pub(crate) fn imported_chat() -> Run {
 pub(crate) fn closed() -> Run {
     let builds = (0..240).map(|index| {
         let at_ms = i64::from(index % 4) * 10 + i64::from(index / 4) * 502;
-        answered(index, at_ms, 261, 0)
+        answered(index, at_ms, 260, 0)
     });
     let mut facts = facts(LoadKind::Closed, "an answer frees a user");
     facts.load.users = Some(4);

@@ -1,0 +1,345 @@
+//! The JSON Schema of `summary.json`, made from the same tables as the object
+//! itself: the keys, and the metric registry with its words.
+
+use measure::metric::{Branch, How, METRICS, Metric};
+use measure::statistics::PERCENTILES;
+use serde_json::{Map, Value, json};
+
+use super::{KEYS, SCHEMA};
+
+/// One member of an object: name, type and words. A type that ends in `?` may
+/// be null.
+type Member = (&'static str, &'static str, &'static str);
+
+/// The members of the object itself that are not objects with a table of
+/// their own.
+const PLAIN: &[Member] = &[
+    ("run_id", "string", "Id of the run; empty in a file without one."),
+    ("target", "string", "The address that was measured, without secrets."),
+    ("engine", "string?", "The serving engine, where it named itself."),
+    ("model", "string?", "The model that was asked for."),
+    ("simulated", "boolean", "True when an engine model answered instead of an engine."),
+    ("as_reported", "object", "Aggregates of an imported file that its rows cannot give."),
+    ("answer_warnings", "object", "Warnings about the form of answers, and how many had each."),
+    ("peaks", "object?", "Peaks as the tool of the definition prints them."),
+];
+
+const WORKLOAD: &[Member] = &[
+    ("source", "string", "Where prompts come from."),
+    ("input_lengths", "string", "Prompt lengths asked for, in words."),
+    ("output_lengths", "string", "Output lengths asked for, in words."),
+    ("cache_regime", "string", "cold, none, warm or as-is."),
+    ("oversampled", "number?", "How often each row of a data set was used."),
+    ("notes", "array", "Things to know about the workload."),
+];
+
+const LOAD: &[Member] = &[
+    ("kind", "string", "open, capped, closed, burst or unknown."),
+    ("arrivals", "string", "The arrival process in words."),
+    ("request_rate", "number?", "Requests a second asked for."),
+    ("burstiness", "number?", "Gamma shape of the gaps between arrivals; 1 is Poisson."),
+    ("users", "integer?", "Users of a closed loop, or the cap of a capped one."),
+    ("seed", "integer", "Seed of every draw."),
+    ("schedule_hash", "string", "Digest of the schedule."),
+    ("offered_rps", "number?", "Arrivals a second over the arrival window."),
+    ("released_rps", "number?", "Requests released a second over the arrival window."),
+    ("completed_rps", "number?", "Successes a second over the makespan."),
+    ("max_in_flight", "integer", "Largest number of requests in flight at once."),
+    ("duration_s", "number?", "The makespan: first intended instant to last event."),
+    ("arrival_window_s", "number?", "Length of the arrival window."),
+];
+
+const OUTCOMES: &[Member] = &[
+    ("ok", "integer", "Finished with output."),
+    ("empty", "integer", "Finished without output."),
+    ("failed", "integer", "Sent, and it went wrong."),
+    ("not_sent", "integer", "Never sent, by the client's own fault."),
+    ("cancelled", "integer", "Stopped by the client: interrupt, end of the run or a stop rule."),
+    ("by_kind", "object", "Failures and unsent requests by kind."),
+    ("by_status", "object", "HTTP error statuses and how many requests got each."),
+    ("messages", "object", "A sample message of each kind, as the server or transport put it."),
+];
+
+const STEADY: &[Member] = &[
+    ("window_s", "number?", "Length of the steady window."),
+    ("from_ms", "number?", "Its start on the run's clock."),
+    ("until_ms", "number?", "Its end on the run's clock."),
+    ("output_tok_s", "number?", "Output tokens that arrived inside, a second."),
+    ("req_s", "number?", "Successes that ended inside, a second."),
+    ("mean_in_flight", "number?", "Mean number of requests in flight."),
+];
+
+const GOODPUT: &[Member] = &[
+    ("slo", "string", "The objective of a request, all terms."),
+    ("good", "integer", "Requests that met every term."),
+    ("of", "integer", "Requests that could be judged."),
+    ("attainment_bounds", "array?", "Attainment with all undecided ones bad, and with all good."),
+    ("vacuous", "integer", "Good requests of which a term could not apply."),
+    ("undecided", "integer", "Requests that were stopped before they could be judged."),
+    ("client_faults", "integer", "Requests that were never sent by the client's own fault."),
+    ("per_slo", "object", "Each term by itself: limit in ms, met, of."),
+    ("per_label", "object", "By label name and value: good, of."),
+];
+
+const TOKENS: &[Member] = &[
+    ("input", "integer?", "Prompt tokens of successes, as the server counted them."),
+    ("output", "integer?", "Output tokens of successes."),
+    ("source", "string?", "Where output counts come from; mixed where there are several sources."),
+    ("sources", "object", "Successes by source of their output count."),
+    ("cached", "integer?", "Prompt tokens from a prefix cache."),
+    ("wasted", "integer", "Output tokens of answers that were no success."),
+];
+
+const VALIDITY: &[Member] = &[
+    ("reasons", "array", "What speaks against the run: id, verdict, text; worst first."),
+    ("lateness_us", "object?", "How late requests were sent: p50, p99, max."),
+    ("client_lag_us", "object?", "User stamp less kernel stamp: p50, p99, max."),
+    ("burst_length_ms", "number?", "First to last send, when all was intended at once."),
+    ("instrument_floor", "object?", "The instrument's own error, from a self-test."),
+];
+
+/// The JSON Schema (draft 2020-12) that every `summary.json` of this version
+/// keeps to. Further members may come; none of these goes.
+pub fn schema() -> Value {
+    let mut properties = Map::new();
+    for key in KEYS {
+        properties.insert((*key).to_owned(), property(key));
+    }
+    for (key, kind, words) in PLAIN {
+        properties.entry(*key).or_insert_with(|| typed(kind, words));
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "goodput summary.json",
+        "description": "All figures of a run. Every key is always there; what was not measured is \
+                        null and named under absent. Made from the metric registry; do not edit.",
+        "type": "object",
+        "required": KEYS,
+        "properties": properties,
+        "$defs": {"distribution": distribution()},
+    })
+}
+
+fn property(key: &str) -> Value {
+    let metric = |key: &str| METRICS.iter().find(|metric| metric.key == key);
+    match key {
+        "schema" => json!({"const": SCHEMA, "description": "Name and version of this form."}),
+        "workload" => object("What was sent.", members(WORKLOAD)),
+        "load" => object("What was offered and released, and what came back.", members(LOAD)),
+        "outcomes" => object("How the requests ended.", members(OUTCOMES)),
+        "metrics" => metrics(),
+        "service_metrics" => distributions("The same from the actual send."),
+        "all_requests_metrics" => distributions(
+            "Latencies of all requests: failures never came, time-outs at least so long.",
+        ),
+        "throughput" => object(
+            "Rates over the makespan, or as the definitions say.",
+            METRICS
+                .iter()
+                .filter(|metric| metric.branch == Branch::Throughput)
+                .filter(|metric| !metric.key.starts_with("goodput"))
+                .map(|metric| (metric.key, measured(metric)))
+                .collect(),
+        ),
+        "steady" => {
+            let mut of = members(STEADY);
+            of.push(("metrics", distributions("Requests intended inside, followed to their end.")));
+            object("Figures without ramp and drain; null where no part was steady.", of)
+        }
+        "goodput" => {
+            let mut of = members(GOODPUT);
+            for (name, key) in [
+                ("req_s", "goodput_req_s"),
+                ("tok_s", "goodput_tok_s"),
+                ("attainment", "attainment"),
+            ] {
+                of.extend(metric(key).map(|metric| (name, measured(metric))));
+            }
+            nullable(object("Null without an SLO.", of))
+        }
+        "tokens" => object("Token totals.", members(TOKENS)),
+        "stages_ms" => list("Stages of TTFT, where the server shows them."),
+        "efficiency" => object(
+            "How well hardware and money are used.",
+            METRICS
+                .iter()
+                .filter(|metric| metric.branch == Branch::Efficiency)
+                .map(|metric| (metric.key, measured(metric)))
+                .collect(),
+        ),
+        "validity" => validity(),
+        "definitions" => definitions(),
+        "findings" => list("What limits the run, with evidence."),
+        "caveats" => list("What makes the result weaker than it looks: id, text."),
+        "absent" => json!({
+            "type": "object",
+            "description": "Path of what is null, and why.",
+            "additionalProperties": {"type": "string"},
+        }),
+        _ => PLAIN
+            .iter()
+            .find(|(name, ..)| *name == key)
+            .map_or_else(|| json!({}), |(_, kind, words)| typed(kind, words)),
+    }
+}
+
+fn typed(kind: &str, words: &str) -> Value {
+    match kind.strip_suffix('?') {
+        Some(kind) => json!({"type": [kind, "null"], "description": words}),
+        None => json!({"type": kind, "description": words}),
+    }
+}
+
+fn list(words: &str) -> Value {
+    json!({"type": "array", "items": {"type": "object"}, "description": words})
+}
+
+fn members(table: &[Member]) -> Vec<(&'static str, Value)> {
+    table.iter().map(|(name, kind, words)| (*name, typed(kind, words))).collect()
+}
+
+/// An object of which every member named here is always there.
+fn object(words: &str, members: Vec<(&'static str, Value)>) -> Value {
+    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    let properties: Map<String, Value> =
+        members.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    json!({
+        "type": "object",
+        "description": words,
+        "required": required,
+        "properties": properties,
+    })
+}
+
+fn nullable(mut object: Value) -> Value {
+    object["type"] = json!(["object", "null"]);
+    object
+}
+
+/// What the registry says of a metric.
+fn words(metric: &Metric) -> String {
+    format!(
+        "{} ({}), {}. {} Formula: {} Undefined when: {}.",
+        metric.name.en,
+        metric.symbol,
+        metric.unit.symbol(),
+        metric.text.en,
+        sentence(metric.formula),
+        metric.undefined_when
+    )
+}
+
+fn sentence(words: &str) -> String {
+    if words.ends_with('.') { words.to_owned() } else { format!("{words}.") }
+}
+
+fn measured(metric: &Metric) -> Value {
+    json!({"type": ["number", "null"], "description": words(metric)})
+}
+
+fn metrics() -> Value {
+    let mut of: Vec<(&'static str, Value)> = METRICS
+        .iter()
+        .filter(|metric| matches!(metric.how, How::Request(_) | How::Gaps | How::TokenGaps))
+        .map(|metric| {
+            let words = words(metric);
+            (metric.key, json!({"$ref": "#/$defs/distribution", "description": words}))
+        })
+        .collect();
+    if let Some(rate) = METRICS.iter().find(|metric| metric.key == "interactivity_tok_s") {
+        let figures = PERCENTILES
+            .iter()
+            .map(|(name, _)| (*name, json!({"type": ["number", "null"]})))
+            .collect();
+        of.push((rate.key, object(&words(rate), figures)));
+    }
+    object("Successes, from the start that definitions.ttft.start names.", of)
+}
+
+fn distributions(words: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": words,
+        "additionalProperties": {"$ref": "#/$defs/distribution"},
+    })
+}
+
+fn distribution() -> Value {
+    let figure = |words: String| json!({"type": ["number", "null"], "description": words});
+    let names =
+        |words: &str| json!({"type": "array", "items": {"type": "string"}, "description": words});
+    let mut of = vec![
+        ("n", typed("integer", "Samples with a value.")),
+        ("n_undefined", typed("integer", "Members of the population without a value.")),
+        ("mean", figure("Arithmetic mean.".to_owned())),
+        ("std", figure("Standard deviation, no degrees of freedom removed.".to_owned())),
+        ("min", figure("Smallest sample.".to_owned())),
+    ];
+    of.extend(PERCENTILES.iter().map(|(name, q)| {
+        let percent = (q * 1e6).round() / 1e4;
+        (*name, figure(format!("Percentile {percent}, linear between samples.")))
+    }));
+    of.push(("max", figure("Largest sample.".to_owned())));
+    of.push(("few_samples", names("Percentiles with fewer than ten samples beyond them.")));
+    of.push(("unbounded", names("Figures that failures make infinite; they are null.")));
+    let mut object = object(
+        "Figures of one metric, in its unit; null explains itself by undefined, unbounded and \
+         at_least_ms.",
+        of,
+    );
+    // Not in every distribution, so that they are not required.
+    let numbers = json!({"type": "number"});
+    object["properties"]["at_least_ms"] = json!({
+        "type": "object",
+        "description": "Figures that a time-out cut off, and what they are at least; they are null.",
+        "additionalProperties": numbers,
+    });
+    object["properties"]["censored"] =
+        json!({"type": "number", "description": "Share of samples that a time-out cut off."});
+    object["properties"]["undefined"] = json!({
+        "type": "object",
+        "description": "Members without a value by reason.",
+        "additionalProperties": {"type": "integer"},
+    });
+    object["patternProperties"] =
+        json!({"^p[0-9.]+$": {"type": ["number", "null"], "description": "As asked for."}});
+    object
+}
+
+fn validity() -> Value {
+    let mut of = members(VALIDITY);
+    let verdict = json!({
+        "enum": ["VALID", "DEGRADED", "INVALID"],
+        "description": "Whether the figures describe the server.",
+    });
+    of.insert(0, ("verdict", verdict));
+    object("Whether the run can be trusted.", of)
+}
+
+fn definitions() -> Value {
+    let span = |words: &str| {
+        object(words, members(&[("start", "string", "Its start."), ("end", "string", "Its end.")]))
+    };
+    let mut of = members(&[
+        ("name", "string", "The preset."),
+        ("tpot", "string", "The formula of TPOT."),
+        ("itl_unit", "string", "What a gap is."),
+        ("token_source", "string", "Where token counts come from."),
+        ("throughput", "string", "Numerator and window of throughput."),
+        ("goodput", "string", "The goodput rule."),
+        ("percentiles", "string", "The percentile method."),
+        ("failures", "string", "What happens to failures."),
+        ("cap", "string", "What happens to the wait for a concurrency cap."),
+    ]);
+    of.push(("ttft", span("Where TTFT starts and ends.")));
+    of.push(("e2el", span("Where E2EL starts and ends.")));
+    of.push((
+        "metrics",
+        json!({
+            "type": "object",
+            "description": "Number of each metric's definition; raised when it can give another value.",
+            "additionalProperties": {"type": "integer"},
+        }),
+    ));
+    object("The definitions of all figures: compare them before the figures.", of)
+}
