@@ -91,7 +91,9 @@ mod tests {
     fn mistakes_name_the_flag() {
         assert!(read("streams").unwrap_err().contains("streams"));
         assert!(read("--streams").unwrap_err().contains("--streams"));
-        assert!(read("--streams x").unwrap().number("streams", 1u32).unwrap_err().contains("\"x\""));
+        assert!(
+            read("--streams x").unwrap().number("streams", 1u32).unwrap_err().contains("\"x\"")
+        );
         assert!(read("--quick").unwrap().need("url").unwrap_err().contains("--url"));
     }
 }

@@ -67,12 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-fn schedule(
-    streams: u32,
-    rate: f64,
-    seconds: f64,
-    interval_us: f64,
-) -> Result<Schedule, String> {
+fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<Schedule, String> {
     let rate = PerSecond::new(rate);
     let prompts = PromptSource::fixed("one two three four five six seven");
     let spec = Spec {
@@ -106,8 +101,7 @@ fn schedule(
     for (index, at) in (streams..).zip(arrivals.take_while(|at| *at < last)) {
         requests.push(request(index, at + SETTLED, 1));
     }
-    let (schedule, _) =
-        Schedule::of_requests(spec, requests).map_err(|error| error.to_string())?;
+    let (schedule, _) = Schedule::of_requests(spec, requests).map_err(|error| error.to_string())?;
     Ok(schedule)
 }
 

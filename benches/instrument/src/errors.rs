@@ -51,11 +51,8 @@ pub(crate) fn join(seen: &[Seen], truths: &[Truth]) -> Errors {
         };
         errors.lost += truth.token_ns.len().saturating_sub(request.at_ns.len()) as u64;
         let us = |ns: i64| ns as f64 / 1e3;
-        let written: Vec<i64> = truth
-            .token_ns
-            .iter()
-            .map(|offset| truth.arrival_ns as i64 + *offset as i64)
-            .collect();
+        let written: Vec<i64> =
+            truth.token_ns.iter().map(|offset| truth.arrival_ns as i64 + *offset as i64).collect();
         let (Some(first), Some(first_written)) = (request.at_ns.first(), written.first()) else {
             continue;
         };
@@ -68,12 +65,9 @@ pub(crate) fn join(seen: &[Seen], truths: &[Truth]) -> Errors {
             errors.gap_us.push(us((seen[1] - seen[0]) - (written[1] - written[0])).abs());
         }
     }
-    for samples in [
-        &mut errors.absolute_us,
-        &mut errors.gap_us,
-        &mut errors.ttft_us,
-        &mut errors.true_ttft_us,
-    ] {
+    for samples in
+        [&mut errors.absolute_us, &mut errors.gap_us, &mut errors.ttft_us, &mut errors.true_ttft_us]
+    {
         samples.sort_by(f64::total_cmp);
     }
     errors

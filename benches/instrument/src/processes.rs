@@ -125,8 +125,7 @@ impl Client {
             exit: report["exit"].as_i64(),
             wall_ns: number("wall_ns"),
         };
-        let printed =
-            std::fs::read_to_string(&self.output).map_err(|error| error.to_string())?;
+        let printed = std::fs::read_to_string(&self.output).map_err(|error| error.to_string())?;
         Ok((cost, printed))
     }
 }

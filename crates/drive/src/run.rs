@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span};
+use nix::sys::eventfd::EventFd;
 use tokio::task::LocalSet;
 use workload::{Load, Schedule};
 
@@ -24,6 +25,11 @@ const LEAD: Span = Span::from_ms(20);
 /// Tasks run between two looks at timers and sockets: low, so that a send is
 /// never far behind a batch of reads.
 const EVENT_INTERVAL: u32 = 8;
+
+/// File descriptors that a worker holds back while connections are opened
+/// ahead: its poller and its timer need some too, and a worker without them
+/// would be lost.
+const OWN_DESCRIPTORS: usize = 16;
 
 /// Connections opened ahead at most: more would be a load of its own.
 const AHEAD_LIMIT: u32 = 1_000;
@@ -193,6 +199,8 @@ fn work(
         .enable_all()
         .build()?;
     LocalSet::new().block_on(&runtime, async {
+        let held_back: Vec<EventFd> =
+            (0..OWN_DESCRIPTORS).map_while(|_| EventFd::new().ok()).collect();
         let before = Clock::starting_in(Span::ZERO);
         let opening = open_ahead(job, connections_ahead(job, id), before);
         // A peer that takes no connection must not hold up the start.
@@ -201,6 +209,8 @@ fn work(
         // Blocking here is right: nothing else runs on this thread yet. A
         // sender that is gone means that the run was given up.
         let clock = go.recv().map_err(std::io::Error::other)?;
+        // By now no worker opens connections ahead any more.
+        drop(held_back);
         let tap = Tap::new(clock)?;
         for connection in idle {
             tap.give_back(connection);

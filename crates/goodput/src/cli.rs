@@ -37,7 +37,8 @@ fn command() -> Command {
                 .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the summary as one JSON object"))
                 .arg(definitions())
                 .arg(Arg::new("goodput").long("goodput").value_name("NAME:MS").num_args(1..).action(ArgAction::Append).help("Judge by these limits instead of the run's own: ttft:300 tpot:60"))
-                .arg(Arg::new("fail-if").long("fail-if").value_name("RULE").action(ArgAction::Append).help("Exit 99 when true: 'ttft.p99 > 500ms'")),
+                .arg(Arg::new("fail-if").long("fail-if").value_name("RULE").action(ArgAction::Append).help("Exit 99 when true: 'ttft.p99 > 500ms'"))
+                .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Truth log of a server with a known clock, as sim serve writes at its end: print the client's errors against it")),
         )
         .subcommand(
             Command::new("export")
@@ -73,6 +74,16 @@ fn command() -> Command {
                 .subcommand_required(true)
                 .subcommand(serve_command()),
         )
+        .mut_subcommands(with_exit_codes)
+}
+
+/// Scripts rely on the exit codes of every command, so every help has them.
+fn with_exit_codes(command: Command) -> Command {
+    let help = match command.get_after_help() {
+        Some(examples) => format!("{examples}\n\n{}", exit::HELP),
+        None => exit::HELP.to_owned(),
+    };
+    command.after_help(help).mut_subcommands(with_exit_codes)
 }
 
 fn bench_command() -> Command {
@@ -166,6 +177,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
                 definitions: &text(matches, "definitions").unwrap_or_default(),
                 goodput: many("goodput"),
                 fail_if: many("fail-if"),
+                ground_truth: text(matches, "ground-truth").as_deref(),
             })
         }
         Some(("export", matches)) => export::run(

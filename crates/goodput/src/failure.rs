@@ -36,6 +36,9 @@ impl From<UsageError> for Failure {
 
 impl From<store::StoreError> for Failure {
     fn from(error: store::StoreError) -> Self {
-        Self::new(Exit::Usage, error)
+        // A wrong path is the user's to mend; a full disk is not a mistake in
+        // the command.
+        let exit = if error.is_disk_full() { Exit::Internal } else { Exit::Usage };
+        Self::new(exit, error)
     }
 }

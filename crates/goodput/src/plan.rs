@@ -10,6 +10,7 @@ use measure::{PerSecond, Span};
 use serde_json::{Map, Value};
 use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
 use wire::dataset::{DatasetNotes, custom, sharegpt};
+use wire::run::Setting;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{Lengths, Load, Stop};
@@ -47,6 +48,39 @@ pub(crate) struct Plan {
     pub(crate) threads: u32,
     pub(crate) reuse: Reuse,
     pub(crate) definitions: String,
+}
+
+impl Plan {
+    /// The settings that nobody gave, with the values that they took: a run
+    /// must be repeatable by a version with other defaults.
+    pub(crate) fn defaults(&self, settings: &Settings, schedule: &Schedule) -> Vec<Setting> {
+        let load = schedule.load();
+        let text = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        let stop = self.spec.stop;
+        [
+            ("backend", self.api.name().to_owned()),
+            ("num-prompts", text(stop.count().map(|count| count.to_string()))),
+            ("duration", text(stop.duration().map(|span| format!("{}s", span.s())))),
+            ("request-rate", text(load.rate().map(|(rate, _)| rate.get().to_string()))),
+            ("burstiness", text(load.rate().map(|(_, burstiness)| burstiness.to_string()))),
+            ("max-concurrency", text(load.users().map(|users| users.to_string()))),
+            ("seed", self.spec.seed.to_string()),
+            ("num-warmups", self.warmups.to_string()),
+            ("dataset-name", "random".to_owned()),
+            ("isl", self.workload.input_lengths.clone()),
+            ("osl", self.workload.output_lengths.clone()),
+            ("prefix-cache", schedule.cache().name().to_owned()),
+            ("idle-timeout", format!("{}s", self.idle_timeout.s())),
+            ("request-timeout", format!("{}s", self.request_timeout.s())),
+            ("threads", self.threads.to_string()),
+            ("stall-ms", self.stall_ms.to_string()),
+            ("definitions", self.definitions.clone()),
+        ]
+        .into_iter()
+        .filter(|(name, _)| !settings.has(name))
+        .map(|(name, value)| Setting { name: name.to_owned(), value, origin: "default".to_owned() })
+        .collect()
+    }
 }
 
 /// An address as given: a URL and an endpoint path.
@@ -268,9 +302,16 @@ fn workload(
     (PromptSource::List { prompts, order }, limit, facts)
 }
 
+/// Bad rows that a message names one by one.
+const NAMED_ROWS: usize = 3;
+
+/// Why rows were skipped: each reason with its count, then the first rows by
+/// their places, so that they can be found and mended.
 fn reasons(notes: &DatasetNotes) -> String {
     let reasons = notes.skipped_by_reason.iter();
-    reasons.map(|(reason, count)| format!("{reason} ({count})")).collect::<Vec<_>>().join(", ")
+    let counts: Vec<_> = reasons.map(|(reason, count)| format!("{reason} ({count})")).collect();
+    let named: Vec<_> = notes.skipped.iter().take(NAMED_ROWS).map(ToString::to_string).collect();
+    format!("{}; {}", counts.join(", "), named.join("; "))
 }
 
 fn dataset(

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wire::api::Api;
 use wire::url::Url;
 
-use crate::flags::{Settings, UsageError, storable_url};
+use crate::flags::{Settings, UsageError, for_each_secret, storable_url};
 use crate::plan::{Address, Plan};
 
 /// How long the model list may take.
@@ -47,7 +47,9 @@ impl From<UsageError> for Unresolved {
 
 /// Resolves the target of a plan.
 pub(crate) fn resolve(settings: &Settings, plan: &Plan) -> Result<Resolved, Unresolved> {
-    let (headers, secrets) = headers(settings, plan.api, plan.address.is_none())?;
+    let (headers, mut secrets) = headers(settings, plan.api, plan.address.is_none())?;
+    let mut extra = Value::Object(plan.template.extra_body.clone());
+    for_each_secret(&mut extra, &mut |secret| secrets.add(secret));
     match &plan.address {
         Some(address) => served(settings, plan, address, headers, secrets),
         None => embedded(plan, headers, secrets),
@@ -119,11 +121,13 @@ fn served(
 ) -> Result<Resolved, Unresolved> {
     // Whatever stands in the query of an address may be a key.
     let mut secrets = secrets;
-    for pair in address.url.split_once('?').map_or("", |(_, query)| query).split('&') {
-        if let Some((name, value)) = pair.split_once('=')
-            && name != "api-version"
-        {
-            secrets.add(value);
+    for part in [Some(&address.url), address.endpoint.as_ref()].into_iter().flatten() {
+        for pair in part.split_once('?').map_or("", |(_, query)| query).split('&') {
+            if let Some((name, value)) = pair.split_once('=')
+                && name != "api-version"
+            {
+                secrets.add(value);
+            }
         }
     }
     let base = Url::parse(&address.url).map_err(|error| UsageError::new("--url", error))?;

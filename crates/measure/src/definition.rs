@@ -237,6 +237,13 @@ pub struct DefinitionCard {
 }
 
 impl DefinitionCard {
+    /// The card as it is stored: its name first, then its lines.
+    pub fn stored(&self) -> Vec<(String, String)> {
+        let name = [("name", self.name)];
+        let lines = name.into_iter().chain(self.lines());
+        lines.map(|(key, words)| (key.to_owned(), words.to_owned())).collect()
+    }
+
     /// The lines of the card: key and words, in the order of the report.
     pub fn lines(&self) -> [(&'static str, &'static str); 11] {
         [

@@ -78,13 +78,15 @@ pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput
     let client_faults = count(Judgement::ClientFault);
     let good = count(Judgement::Met) + vacuous;
     let of = good + count(Judgement::Missed);
-    let good_tokens: u64 = timed
+    let counted: Vec<u32> = timed
         .iter()
         .zip(&judged)
         .filter(|(_, judgement)| is_good(**judgement))
         .filter_map(|(request, _)| request.output_tokens().ok())
-        .map(u64::from)
-        .sum();
+        .collect();
+    // Good requests of which none was counted have tokens, only unknown ones.
+    let known = good == 0 || !counted.is_empty();
+    let good_tokens = counted.into_iter().map(u64::from).sum();
     let rate =
         |count: u64| window_s.filter(|s| *s > 0.0).map(|s| PerSecond::new(count as f64 / s).get());
     let open = (good + undecided) as f64;
@@ -92,7 +94,7 @@ pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput
     Goodput {
         slo: slo.clone(),
         req_s: rate(good),
-        tok_s: rate(good_tokens),
+        tok_s: rate(good_tokens).filter(|_| known),
         good,
         of,
         attainment: (of > 0).then(|| good as f64 / of as f64),

@@ -502,6 +502,9 @@ impl<'a> Timed<'a> {
 
     /// Client wait in ms: sent − intended.
     pub fn client_wait(&self) -> Value {
+        if self.record.source.is_some() {
+            return Err(Undefined::NotInFile);
+        }
         Ok((self.sent()? - self.record.stamps.intended_at).ms())
     }
 

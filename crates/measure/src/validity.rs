@@ -268,6 +268,10 @@ pub fn judge(inputs: &Inputs) -> (Verdict, Vec<Reason>) {
 /// How late the generator sent a request: from when it should have been sent
 /// to the first write, less the time that opening a connection for it took.
 pub fn lateness(record: &Record, load: &LoadFacts) -> Option<Span> {
+    if record.source.is_some() {
+        // Another tool's file does not say when a request was due.
+        return None;
+    }
     let stamps = &record.stamps;
     let sent = stamps.sent_at?;
     let due = match load.kind {

@@ -476,6 +476,18 @@ pub(crate) const WARNINGS: &[Warning] = &[
             zh: "ICL 分位数反映的是缓冲而不是引擎：中位数偏小，尾部偏大。请绕过代理再测。",
         },
     },
+    Warning {
+        warning: Warnings::CLOCK_STEP,
+        means: Text {
+            en: "The wall clock was stepped while the request ran.",
+            zh: "请求进行期间，系统墙上时钟被跳变调整。",
+        },
+        effect: Text {
+            en: "Kernel receive stamps follow the wall clock, so times of this request may be off \
+                 by the step. Stop the time service's steps and measure again.",
+            zh: "内核接收时间戳跟随墙上时钟，该请求的时间可能偏差一次跳变的幅度。请避免校时跳变后重测。",
+        },
+    },
 ];
 
 impl Entry {

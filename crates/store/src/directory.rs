@@ -159,6 +159,24 @@ impl RunDirectory {
         Output::open(&inside(&self.path, name)?)
     }
 
+    /// The files of rows: name, and the checksum that each carries.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Rows`] for a damaged file and [`StoreError::Io`] for one
+    /// that cannot be read.
+    pub fn checksums(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let mut checksums = Vec::new();
+        for file in rows_files(&self.path)? {
+            let path = self.path.join(file.name());
+            let bytes = read_file(&path, ROWS_FILE_BYTES)?;
+            let checksum = rows::checksum(&bytes)
+                .map_err(|source| StoreError::Rows { path: path.clone(), source })?;
+            checksums.push((file.name(), checksum));
+        }
+        Ok(checksums)
+    }
+
     /// Joins the parts of a worker into one file and removes them. The parts
     /// go only when the file is on the disk; where both are found, after a
     /// crash in between, the file counts.

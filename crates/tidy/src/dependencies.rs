@@ -36,8 +36,8 @@ pub const ALLOWED: &[(&str, &str)] = &[
 
 /// The most packages in `Cargo.lock`, our own crates among them. Each is built
 /// on two cores and may break tomorrow; raise it only with the reason in the
-/// commit.
-pub const LOCKED: usize = 200;
+/// commit. It was 200 before hdrhistogram and what that needs.
+pub const LOCKED: usize = 202;
 
 /// Packages that are used and not in `allowed`, or the reverse.
 pub fn direct(

@@ -339,6 +339,16 @@ pub fn count(bytes: &[u8]) -> Result<u64, RowsError> {
     guarded(|| rows_of(&SerializedFileReader::new(Bytes::copy_from_slice(bytes))?))
 }
 
+/// The checksum that a file carries, checked against its bytes: eight
+/// hexadecimal digits of CRC-32.
+///
+/// # Errors
+///
+/// As [`decode`], as far as the checksum tells.
+pub fn checksum(bytes: &[u8]) -> Result<String, RowsError> {
+    seal::check(bytes)
+}
+
 /// Runs a reader of foreign bytes. The Parquet library checks most of what it
 /// reads, but not all of it: a file made to harm, with a right checksum, can
 /// still bring it to a panic, and that must end as an error of this one file.

@@ -23,14 +23,19 @@ pub struct Manifest {
     pub facts: RunFacts,
     /// The machine that made the load: name and value.
     pub host: Vec<(String, String)>,
-    /// The one wall-clock reading of the run, at the clock anchor: RFC 3339.
+    /// The one wall-clock reading of the run, taken before the first
+    /// connection was opened: RFC 3339.
     pub started_at: String,
     /// CLOCK_MONOTONIC at the clock anchor, in ns, to join server logs.
     pub anchor_monotonic_ns: u64,
     /// Version of goodput that wrote it.
     pub written_by: String,
-    /// Row files and their digests.
+    /// Row files and the CRC-32 of their bytes, in hexadecimal.
     pub files: Vec<(String, String)>,
+    /// The verdict and its reasons in words; recomputed by every report.
+    pub validity: Vec<String>,
+    /// The definition card: key and words.
+    pub definitions: Vec<(String, String)>,
 }
 
 /// One resolved setting.
@@ -78,6 +83,10 @@ struct Form {
     anchor_monotonic_ns: u64,
     host: Vec<(String, String)>,
     files: Vec<(String, String)>,
+    #[serde(default)]
+    validity: Vec<String>,
+    #[serde(default)]
+    definitions: Vec<(String, String)>,
     facts: FactsForm,
 }
 
@@ -151,6 +160,8 @@ pub fn encode(manifest: &Manifest) -> Vec<u8> {
         anchor_monotonic_ns: manifest.anchor_monotonic_ns,
         host: manifest.host.clone(),
         files: manifest.files.clone(),
+        validity: manifest.validity.clone(),
+        definitions: manifest.definitions.clone(),
         facts: facts_form(&manifest.facts),
     };
     serde_json::to_vec_pretty(&form).expect("a form of plain values is always JSON")
@@ -180,6 +191,8 @@ pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         anchor_monotonic_ns: form.anchor_monotonic_ns,
         written_by: form.written_by,
         files: form.files,
+        validity: form.validity,
+        definitions: form.definitions,
     })
 }
 

@@ -98,7 +98,9 @@ fn absent(summary: &Summary, object: &Value) -> Value {
         .collect();
     for (path, reason) in UNASKED {
         let value = path.split('.').try_fold(object, |value, key| value.get(key));
-        if value.is_some_and(Value::is_null) {
+        // The reason of a whole object stands for its members.
+        let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+        if value.is_some_and(Value::is_null) && !reasons.contains_key(parent) {
             reasons.entry(*path).or_insert_with(|| json!(reason));
         }
     }
@@ -113,6 +115,8 @@ fn absent(summary: &Summary, object: &Value) -> Value {
     Value::Object(reasons)
 }
 
+const UNCOUNTED: &str = "the number of output tokens is unknown under these definitions";
+
 /// Members that are null where something was not asked for, not said or does
 /// not apply: path and reason.
 const UNASKED: &[(&str, &str)] = &[
@@ -123,6 +127,9 @@ const UNASKED: &[(&str, &str)] = &[
     ("load.burstiness", "arrivals were not drawn with a burstiness"),
     ("load.users", "neither users nor a cap on concurrency were given"),
     ("load.arrival_window_s", "there is no arrival schedule, or one of a single arrival"),
+    ("metrics.tpot_ms.token_weighted_mean", UNCOUNTED),
+    ("metrics.itl_ms.token_weighted_mean", UNCOUNTED),
+    ("metrics.itl_ms.token_weighted_mean_over_osl", UNCOUNTED),
     ("tokens.input", Undefined::NoPromptCount.text()),
     ("tokens.output", Undefined::NoTokenCount.text()),
     ("tokens.source", Undefined::NoTokenCount.text()),
@@ -133,6 +140,9 @@ const UNASKED: &[(&str, &str)] = &[
     ("goodput.attainment", Undefined::Undecided.text()),
     ("goodput.attainment_bounds", Undefined::Undecided.text()),
     ("validity.burst_length_ms", "the requests were not all intended at once, or none was sent"),
+    ("validity.stamp_error_p99_us", "the error of the receive stamps was not bounded"),
+    ("validity.busiest_thread", "the processor time of the sending threads was not taken"),
+    ("validity.throttled_ms", "no control group said whether it held this process back"),
     ("peaks", "only definitions of a tool that prints peaks have them"),
 ];
 

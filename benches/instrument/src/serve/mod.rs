@@ -263,7 +263,9 @@ impl Server {
         self.stopped |= count == 0;
         for line in String::from_utf8_lossy(&words[..count]).lines() {
             match line.split_once(' ') {
-                Some(("watch", pid)) => self.watched = pid.parse().ok().and_then(ProcessorClock::of),
+                Some(("watch", pid)) => {
+                    self.watched = pid.parse().ok().and_then(ProcessorClock::of)
+                }
                 _ => self.stopped |= line == "stop",
             }
         }
@@ -362,11 +364,7 @@ impl Server {
             } else {
                 let earliest_ns = now_ns + self.options.first_token_ns;
                 let steps = earliest_ns.saturating_sub(self.base_ns).div_ceil(interval_ns);
-                if self.options.lockstep {
-                    self.base_ns + steps * interval_ns
-                } else {
-                    earliest_ns
-                }
+                if self.options.lockstep { self.base_ns + steps * interval_ns } else { earliest_ns }
             };
             if let Some(connection) = self.connections[slot].as_mut() {
                 if let Some(answer) = connection.answer.as_mut() {

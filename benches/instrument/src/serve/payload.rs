@@ -38,11 +38,7 @@ charset=utf-8\r\ncache-control: no-store\r\ntransfer-encoding: chunked\r\n\r\n";
 impl Payload {
     /// Payloads of writes that carry up to `most` tokens.
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            chat: framed(CHAT).repeat(most),
-            completion: framed(COMPLETION).repeat(most),
-            most,
-        }
+        Self { chat: framed(CHAT).repeat(most), completion: framed(COMPLETION).repeat(most), most }
     }
 
     /// Tokens that one write carries at most.
@@ -66,10 +62,8 @@ impl Payload {
             Shape::Chat => CHAT.replace(r#"{"content":" token"}"#, "{}"),
             Shape::Completion => COMPLETION.replace(r#"":" token""#, r#"":"""#),
         };
-        let mut bytes = framed(&token.replace(
-            r#""finish_reason":null"#,
-            r#""finish_reason":"length""#,
-        ));
+        let mut bytes =
+            framed(&token.replace(r#""finish_reason":null"#, r#""finish_reason":"length""#));
         if let Some((prompt, completion)) = usage {
             let object = match shape {
                 Shape::Chat => "chat.completion.chunk",

@@ -225,10 +225,11 @@ impl Session<'_> {
         let definition = Definition::preset(&self.plan.definitions, facts.endpoint)
             .unwrap_or(measure::definition::GOODPUT);
         let summary = summarise(&records, &facts, &definition);
-        let manifest = self.manifest(facts, end.clock.anchor_ns());
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
         let own = summarise(&records, &summary.facts, &measure::definition::GOODPUT);
+        let files = directory.checksums().unwrap_or_default();
+        let manifest = self.manifest(&own, end.clock.anchor_ns(), files);
         let own =
             serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
         for (name, bytes) in [("run.json", wire::run::encode(&manifest)), ("summary.json", own)] {
@@ -328,16 +329,27 @@ impl Session<'_> {
         known.throttled = throttled.map(|(before, after)| Span::from_us(after - before));
     }
 
-    fn manifest(&self, facts: RunFacts, anchor_ns: i64) -> Manifest {
+    fn manifest(
+        &self,
+        own: &Summary,
+        anchor_ns: i64,
+        files: Vec<(String, String)>,
+    ) -> Manifest {
+        let mut settings = self.settings.stored();
+        settings.extend(self.plan.defaults(self.settings, &self.schedule));
+        let verdict = [own.validity.verdict.name().to_owned()];
+        let reasons = own.validity.reasons.iter().map(|reason| reason.text.clone());
         Manifest {
             argv: self.settings.argv(),
-            settings: self.settings.stored(),
-            facts,
+            settings,
+            facts: own.facts.clone(),
             host: host::facts(),
             started_at: self.started_at.clone(),
             anchor_monotonic_ns: anchor_ns.max(0) as u64,
             written_by: format!("goodput {}", env!("CARGO_PKG_VERSION")),
-            files: Vec::new(),
+            files,
+            validity: verdict.into_iter().chain(reasons).collect(),
+            definitions: own.definition.card().stored(),
         }
     }
 }
@@ -352,8 +364,11 @@ impl Finished {
     ) -> Result<Exit, Failure> {
         let object = wire::summary::to_json(&self.summary);
         let mut text = output::report(&self.summary, plan.rows.as_deref(), json.is_stdout());
-        if let Some(path) = settings.text("ground-truth") {
-            text.push_str(&output::errors_against_truth(path, &self.records, self.anchor_ns)?);
+        let truth = settings.text("ground-truth").map(|path| {
+            output::errors_against_truth(path, &self.records, self.anchor_ns)
+        });
+        if let Some(Ok(errors)) = &truth {
+            text.push_str(errors);
         }
         text.push_str(&format!("\nrun directory  {}\n", self.path.display()));
         if json.is_stdout() {
@@ -364,6 +379,10 @@ impl Finished {
         json.write(&object)?;
         if let Some(copy) = copy {
             copy.write(object.to_string().as_bytes())?;
+        }
+        // A truth log that cannot be read costs nothing of the run's results.
+        if let Some(Err(failure)) = truth {
+            return Err(failure);
         }
         for words in &self.unwritten {
             crate::say(&format!("not written: {words}"));

@@ -29,7 +29,7 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
     let path = directory.path().display().to_string();
     let mut facts = import.facts;
     facts.run_id = run_id.to_string();
-    write(directory, &import.records)?;
+    let files = write(directory, &import.records)?;
     let directory = store::open_run(&path, &output::runs_dir(runs_dir))?;
     let summary = summarise(&import.records, &facts, &GOODPUT);
     let summary = wire::summary::to_json(&summary);
@@ -41,7 +41,9 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
         started_at,
         anchor_monotonic_ns: 0,
         written_by: format!("goodput {}", env!("CARGO_PKG_VERSION")),
-        files: Vec::new(),
+        files,
+        validity: Vec::new(),
+        definitions: GOODPUT.card().stored(),
     };
     let at = |name: &str| directory.path.join(name);
     store::write_file_atomic(&at("run.json"), &wire::run::encode(&manifest))?;
@@ -56,12 +58,16 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
     Ok(Exit::Ok)
 }
 
-fn write(directory: RunDirectory, records: &[Record]) -> Result<(), Failure> {
+/// Writes the rows and gives the files with their checksums.
+fn write(
+    directory: RunDirectory,
+    records: &[Record],
+) -> Result<Vec<(String, String)>, Failure> {
     let mut writer = PartWriter::new(directory, 0, At::ZERO);
     for record in records {
         writer.push(record.clone());
     }
     writer.flush(At::ZERO)?;
     writer.sink().finish(0)?;
-    Ok(())
+    Ok(writer.sink().checksums()?)
 }

@@ -21,6 +21,7 @@ pub(crate) struct Arguments<'a> {
     pub(crate) definitions: &'a str,
     pub(crate) goodput: Vec<&'a str>,
     pub(crate) fail_if: Vec<&'a str>,
+    pub(crate) ground_truth: Option<&'a str>,
 }
 
 /// A run read back.
@@ -28,6 +29,8 @@ pub(crate) struct Read {
     pub(crate) facts: RunFacts,
     pub(crate) records: Vec<Record>,
     pub(crate) notes: Vec<String>,
+    /// The run's clock anchor on CLOCK_MONOTONIC.
+    pub(crate) anchor_ns: i64,
 }
 
 /// Opens a run by path, id prefix or `latest`.
@@ -37,7 +40,8 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", open.path.display())))?;
     let rows = open.records()?;
     let notes = rows.notes.iter().map(ToString::to_string).collect();
-    Ok(Read { facts: manifest.facts, records: rows.records, notes })
+    let anchor_ns = i64::try_from(manifest.anchor_monotonic_ns).unwrap_or(i64::MAX);
+    Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns })
 }
 
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
@@ -56,7 +60,10 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let definition = definition(arguments.definitions, &run.facts)?;
     let summary = summarise(&run.records, &run.facts, &definition);
     let json = output::Json::open(arguments.json)?;
-    let text = output::report(&summary, None, json.is_stdout());
+    let mut text = output::report(&summary, None, json.is_stdout());
+    if let Some(path) = arguments.ground_truth {
+        text.push_str(&output::errors_against_truth(path, &run.records, run.anchor_ns)?);
+    }
     for note in &run.notes {
         crate::say(note);
     }

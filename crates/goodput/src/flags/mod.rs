@@ -7,7 +7,7 @@ mod vllm;
 use std::fmt;
 
 pub(crate) use settings::{
-    Reader, Settings, add_to, parse_duration, refusal, storable_url, with_dashes,
+    Reader, Settings, add_to, for_each_secret, parse_duration, refusal, storable_url, with_dashes,
 };
 pub(crate) use table::BENCH;
 pub(crate) use vllm::REFUSED;

@@ -271,19 +271,29 @@ pub(crate) fn storable_url(url: &str) -> String {
 }
 
 fn hide_members(value: &mut serde_json::Value) {
+    for_each_secret(value, &mut |secret| *secret = drive::secret::REDACTED.to_owned());
+}
+
+/// Visits the texts in a JSON value whose names tell that they are secret.
+pub(crate) fn for_each_secret(value: &mut serde_json::Value, visit: &mut impl FnMut(&mut String)) {
     const TELLING: &[&str] = &["key", "token", "secret", "password", "authorization", "credential"];
     match value {
         serde_json::Value::Object(members) => {
             for (name, member) in members {
                 let name = name.to_lowercase();
-                if TELLING.iter().any(|word| name.ends_with(word)) && member.is_string() {
-                    *member = drive::secret::REDACTED.into();
-                } else {
-                    hide_members(member);
+                match member {
+                    serde_json::Value::String(text)
+                        if TELLING.iter().any(|word| name.ends_with(word)) =>
+                    {
+                        visit(text);
+                    }
+                    other => for_each_secret(other, visit),
                 }
             }
         }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(hide_members),
+        serde_json::Value::Array(items) => {
+            items.iter_mut().for_each(|item| for_each_secret(item, visit));
+        }
         _ => {}
     }
 }

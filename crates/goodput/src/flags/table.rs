@@ -74,12 +74,15 @@ pub(crate) const BENCH: &[Flag] = &[
         Other("see --host"),
         "Port of the target [8000 when --host is given]",
     ),
-    flag(
-        TARGET,
-        "endpoint",
-        One("PATH"),
-        Other("chosen by --backend when not given"),
-        "Path on the target, such as /v1/completions",
+    secret(
+        flag(
+            TARGET,
+            "endpoint",
+            One("PATH"),
+            Other("chosen by --backend when not given"),
+            "Path on the target, such as /v1/completions",
+        ),
+        Url,
     ),
     flag(
         TARGET,

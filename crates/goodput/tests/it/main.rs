@@ -1,1 +1,26 @@
+//! The binary as a user or a script meets it: its flags, files, exit codes and
+//! output, against servers on loopback.
 
+// Starting the binary, and what it told.
+mod program;
+// Servers to measure: scripted answers and the engine.
+mod servers;
+
+// Bad input: one sentence with a hint, the right exit code, no panic.
+mod bad_input;
+// A key goes through every door and must come out of none.
+mod canary;
+// `--dry-run`: the resolved configuration and the schedule.
+mod dry_run;
+// Exit codes, one by one.
+mod exit;
+// `explain` and `--help`.
+mod explain;
+// `--json`: its form, and that nothing else is on standard output.
+mod json;
+// What can be done with a run afterwards: report, export, import, runs.
+mod runs;
+// The command line of the seed text.
+mod seed;
+// Errors of the client against a server's own clock.
+mod truth;

@@ -193,14 +193,23 @@ pub enum How {
     Absent(Undefined),
 }
 
-/// The metric with this key or symbol, whatever the case of the letters.
+/// The metric with this key, symbol or name; case, blanks, dashes and the unit
+/// at the end of a key do not matter: `finish_lag` finds `finish_lag_ms`.
 pub fn find(word: &str) -> Option<&'static Metric> {
-    let same = |name: &str| name.eq_ignore_ascii_case(word);
-    METRICS
+    let plain = |name: &str| name.to_lowercase().replace([' ', '-'], "_");
+    let word = plain(word);
+    let by = |name: fn(&Metric) -> &str| METRICS.iter().find(|m| plain(name(m)) == word);
+    by(|metric| metric.key)
+        .or_else(|| by(|metric| metric.symbol))
+        .or_else(|| by(|metric| metric.name.en))
+        .or_else(|| METRICS.iter().find(|m| without_unit(m.key) == word))
+}
+
+fn without_unit(key: &str) -> &str {
+    ["_tok_s", "_req_s", "_ms", "_w", "_j"]
         .iter()
-        .find(|metric| same(metric.key) || same(metric.symbol))
-        .or_else(|| METRICS.iter().find(|metric| same(metric.name.en)))
-        .or_else(|| METRICS.iter().find(|metric| metric.key.split('_').next().is_some_and(same)))
+        .find_map(|unit| key.strip_suffix(unit))
+        .unwrap_or(key)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub const METRICS: &[Metric] = &[
         },
         unit: Unit::Milliseconds,
         level: Level::Request,
-        better: Better::Lower,
+        better: Better::Neither,
         branch: Branch::Latency,
         formula: "TTFC − TTFT",
         population: "requests that ended ok, streamed reasoning and then showed visible text",

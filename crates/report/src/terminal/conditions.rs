@@ -1,9 +1,10 @@
 //! What the figures mean and whether they can be believed: definitions, load,
 //! validity, failures, workload.
 
-use measure::facts::{LoadFacts, LoadKind};
+use measure::facts::{InstrumentFacts, LoadFacts, LoadKind};
 use measure::outcome::{FailureKind, NotSentKind};
 use measure::summary::Summary;
+use measure::undefined::Undefined;
 
 use super::page::Page;
 use super::{bounded, distribution, missing, verdict_code};
@@ -98,6 +99,7 @@ fn validity(page: &mut Page, summary: &Summary) {
     if let Some(length) = validity.burst_length {
         page.pair("burst sent within", &duration_ms(length.ms()));
     }
+    page.pair("receive stamps", &stamps(&summary.facts.instrument));
     page.pair("client's own lag", &three(validity.client_lag_us, "validity.client_lag_us"));
     let steady = &summary.steady;
     page.pair(
@@ -113,6 +115,16 @@ fn validity(page: &mut Page, summary: &Summary) {
             (Err(reason), _) => format!("none ({})", reason.text()),
         },
     );
+}
+
+fn stamps(instrument: &InstrumentFacts) -> String {
+    let error = instrument.stamp_error_p99_us.map_or(String::new(), |us| {
+        format!("; the arrival was at most {} earlier, at P99", duration_ms(us / 1e3))
+    });
+    match instrument.stamp_source.as_str() {
+        "" => format!("n/a ({})", Undefined::NotInFile.text()),
+        source => format!("{source}{error}"),
+    }
 }
 
 fn outcomes(summary: &Summary) -> String {
@@ -197,6 +209,9 @@ fn said(words: &str) -> &str {
 }
 
 fn length(summary: &Summary, key: &str, asked: &str) -> String {
+    // A bare number is a fixed length.
+    let unit = if asked.bytes().all(|byte| byte.is_ascii_digit()) { " tokens" } else { "" };
+    let asked = format!("{asked}{unit}");
     let served = distribution(&summary.metrics, key);
     match served.filter(|figures| figures.n > 0) {
         Some(figures) => format!(

@@ -55,7 +55,7 @@ fn facts(kind: LoadKind, arrivals: &str) -> RunFacts {
     facts.workload = WorkloadFacts {
         source: "synthetic text (random)".to_owned(),
         input_lengths: "512 tokens".to_owned(),
-        output_lengths: "21 tokens".to_owned(),
+        output_lengths: "21".to_owned(),
         cache_regime: "cold".to_owned(),
         oversampled: None,
         notes: Vec::new(),
@@ -102,6 +102,7 @@ pub(crate) fn healthy() -> Run {
     facts.load.seed = 7;
     facts.slo = Some(Slo::parse_goodput(["ttft:300 tpot:60"]).expect("an SLO"));
     facts.percentiles = vec![75.0, 99.0, 99.9];
+    facts.instrument.stamp_error_p99_us = Some(12.0);
     facts.instrument.planned_requests = Some(1000);
     Run::new(builds.collect(), facts)
 }

@@ -42,8 +42,8 @@ pub(super) fn close(file: &mut [u8]) {
     file[place].copy_from_slice(checksum.as_bytes());
 }
 
-/// Whether these are whole and unchanged rows of the version that we read.
-pub(super) fn check(file: &[u8]) -> Result<(), RowsError> {
+/// The checksum of whole and unchanged rows of the version that we read.
+pub(super) fn check(file: &[u8]) -> Result<String, RowsError> {
     let footer = footer(file).ok_or(RowsError::NotParquet)?;
     let version = value(file, footer.clone(), VERSION_KEY).ok_or(RowsError::NotRows)?;
     let version = String::from_utf8_lossy(&file[version]);
@@ -53,7 +53,7 @@ pub(super) fn check(file: &[u8]) -> Result<(), RowsError> {
     let place = value(file, footer, CHECKSUM_KEY).ok_or(RowsError::NotRows)?;
     let expected = String::from_utf8_lossy(&file[place.clone()]).into_owned();
     let found = checksum(file, &place);
-    if found == expected { Ok(()) } else { Err(RowsError::Checksum { expected, found }) }
+    if found == expected { Ok(found) } else { Err(RowsError::Checksum { expected, found }) }
 }
 
 fn footer(file: &[u8]) -> Option<Range<usize>> {

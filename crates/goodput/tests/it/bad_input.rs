@@ -1,0 +1,239 @@
+//! Bad input: one sentence with a hint, the right exit code, no panic.
+
+use fake::{Request, Script, Server};
+use serde_json::{Value, json};
+
+use crate::program::{Told, Workplace};
+use crate::servers::{closed_port, engine, playing, refusing, stream, text};
+
+/// Runs one request against a script; gives its row and what was told.
+#[track_caller]
+fn one(script: Script, more: &[&str], code: i32) -> (Value, Told) {
+    let (workplace, server) = (Workplace::new(), playing(script));
+    let arguments = [&["-n", "1", "-c", "1", "--out", "run"], more].concat();
+    let told = workplace.bench(&server.url(), &arguments).exits(code);
+    let [row] = <[Value; 1]>::try_from(workplace.export("run")).unwrap();
+    (row, told)
+}
+
+#[test]
+fn a_host_that_does_not_resolve() {
+    let workplace = Workplace::new();
+    // An empty label cannot be put into a question, so no resolver is asked.
+    let told = workplace.bench("http://no..host:1", &["-n", "9"]).exits(3);
+    told.says(&["dns", "no..host", "host name"]);
+}
+
+#[test]
+fn a_server_that_does_not_know_the_model() {
+    let (workplace, server) = (Workplace::new(), refusing(404, "The model `m` does not exist."));
+    let told = workplace.bench(&server.url(), &["-n", "20", "-c", "1"]).exits(3);
+    told.says(&["404", "The model `m` does not exist.", "404 another path"]);
+    let told = workplace.run(&["bench", &server.url()]).exits(2);
+    told.says(&["--model", "404"]);
+}
+
+#[test]
+fn a_server_that_wants_less() {
+    let refusal = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\ncontent-length: 9\r\n\r\nslow down";
+    let (row, _) = one(Script::new().send(0, refusal), &[], 4);
+    assert_eq!((&row["kind"], &row["status"]), (&"http_status".into(), &429.into()));
+    assert_eq!((&row["retry_after_s"], &row["message"]), (&2.0.into(), &"slow down".into()));
+    assert!(row["ttft_ms"].is_null());
+}
+
+#[test]
+fn a_login_page_in_place_of_a_stream() {
+    let page = Script::whole(200, "text/html", "<html><title>Please sign in</title></html>");
+    let (row, told) = one(page, &[], 4);
+    assert_eq!(row["kind"], "bad_content_type");
+    assert!(row["message"].as_str().unwrap().contains("Please sign in"), "{row}");
+    assert!(told.out.contains("bad_content_type"), "{}", told.out);
+}
+
+#[test]
+fn a_body_without_end() {
+    let comment = ": still here\n\n";
+    let chunk = format!("{:x}\r\n{comment}\r\n", comment.len());
+    let script = Script::new().chunked_head(0, 200, "text/event-stream").endless(0, 5, chunk);
+    let (row, _) = one(script, &["--request-timeout", "300ms"], 4);
+    assert_eq!(row["kind"], "total_timeout");
+}
+
+#[test]
+fn silence_in_the_middle() {
+    let script = Script::new().chunked_head(0, 200, "text/event-stream").chunk(0, text("one"));
+    let (row, told) = one(script.stall(0), &["--idle-timeout", "100ms"], 4);
+    assert_eq!(row["kind"], "idle_timeout");
+    assert!(told.out.contains("--idle-timeout"), "no hint in\n{}", told.out);
+}
+
+#[test]
+fn bytes_that_are_no_utf8_and_no_json() {
+    let stream = || Script::new().chunked_head(0, 200, "text/event-stream");
+    let (row, _) = one(stream().chunk(0, b"data: {\"a\": \xff\xfe}\n\n").last_chunk(0), &[], 4);
+    assert_eq!(row["kind"], "malformed_event");
+    let (row, _) = one(stream().chunk(0, "data: {\"choices\": [\n\n").last_chunk(0), &[], 4);
+    assert_eq!(row["kind"], "malformed_event");
+    assert!(row["message"].is_string());
+    let (row, _) = one(Script::new().send(0, b"\x00\xff\x80 nonsense\r\n\r\n").close(0), &[], 3);
+    assert_eq!(row["kind"], "malformed_http");
+}
+
+#[test]
+fn a_run_is_never_written_over_another() {
+    let (workplace, server) = (Workplace::new(), engine());
+    workplace.bench(&server.url(), &["-n", "1", "--osl", "2", "--out", "run"]).exits(0);
+    let before = workplace.read("run/summary.json");
+    let sent = server.requests().len();
+    let told = workplace.bench(&server.url(), &["-n", "1", "--osl", "2", "--out", "run"]).exits(2);
+    let told = told.says(&["run", "never written over", "--out"]);
+    assert_eq!(told.errors().len(), 1);
+    assert_eq!(workplace.read("run/summary.json"), before);
+    assert_eq!(server.requests().len(), sent, "nothing is sent before the place is found taken");
+    // An empty directory is fine, a file is not.
+    std::fs::create_dir(workplace.at("empty")).unwrap();
+    workplace.bench(&server.url(), &["-n", "1", "--osl", "2", "--out", "empty"]).exits(0);
+    let file = workplace.file("file", "x");
+    workplace.bench(&server.url(), &["-n", "1", "--out", file]).exits(2);
+}
+
+#[test]
+fn a_full_disk_is_1_and_the_run_is_kept() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let told = workplace.bench(
+        &server.url(),
+        &["-n", "2", "--osl", "2", "--json", "/dev/full", "--out", "run"],
+    );
+    let told = told.exits(1).says(&["/dev/full", "free some space"]);
+    assert_eq!(told.errors().len(), 1, "{}", told.err);
+    assert!(told.out.contains("run directory"), "the report is lost");
+    assert_eq!(workplace.export("run").len(), 2);
+}
+
+#[test]
+fn a_run_directory_on_a_full_disk_is_found_before_anything_is_sent() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let disk = workplace.at("disk");
+    std::fs::create_dir(&disk).unwrap();
+    // A mount that only this process tree sees goes away with it.
+    let inside = |script: String| {
+        let arguments = ["--user", "--map-root-user", "--mount", "sh", "-c", script.as_str()];
+        std::process::Command::new("unshare").args(arguments).current_dir(workplace.path()).output()
+    };
+    let mount = format!("mount -t tmpfs -o size=256k none {}", disk.display());
+    if !inside(format!("{mount} && exit 0")).is_ok_and(|output| output.status.success()) {
+        // Where nothing can be mounted the other tests of full disks stand alone.
+        return;
+    }
+    let bench = format!(
+        "{mount} && exec {} bench --url {} --model m --prompt hi -n 2 --out disk/run",
+        env!("CARGO_BIN_EXE_goodput"),
+        server.url()
+    );
+    let told = Told::of(inside(bench).unwrap()).exits(1).says(&["disk/run", "free some space"]);
+    assert_eq!(told.errors().len(), 1, "{}", told.err);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_with_their_flag() {
+    let workplace = Workplace::new();
+    std::fs::create_dir(workplace.at("folder")).unwrap();
+    for file in ["missing", "folder"] {
+        for (flag, more) in [
+            ("--dataset-path", &["--dataset-name", "custom"][..]),
+            ("--api-key-file", &[]),
+            ("--config", &[]),
+            ("--cacert", &[]),
+        ] {
+            let start = ["bench", "--url", "https://127.0.0.1:9", "--model", "m", flag, file];
+            let told = workplace.run(&[&start, more].concat()).exits(2).says(&[flag, file]);
+            assert_eq!(told.errors().len(), 1, "{}", told.err);
+        }
+        workplace.run(&["import", file]).exits(2).says(&[file]);
+        workplace.run(&["report", file]).exits(2).says(&[file]);
+    }
+    let told = workplace.bench("http://127.0.0.1:9", &["--json", "no/such/folder.json"]).exits(2);
+    told.says(&["no/such/folder.json", "check the path"]);
+    workplace.bench("http://127.0.0.1:9", &["--api-key-env", "NO_SUCH_VARIABLE"]).exits(2)
+        .says(&["--api-key-env", "NO_SUCH_VARIABLE"]);
+    let nothing = workplace.file("nothing.pem", "no certificate");
+    let told = workplace.bench("https://127.0.0.1:9", &["--cacert", nothing]).exits(2);
+    told.says(&["--cacert", "PEM"]);
+    let empty = workplace.file("empty.jsonl", "");
+    let told = workplace.bench(
+        "http://127.0.0.1:9",
+        &["--dataset-name", "custom", "--dataset-path", empty],
+    );
+    told.exits(2).says(&["--dataset-path"]);
+}
+
+#[test]
+fn damaged_run_directories_are_told_and_do_not_crash() {
+    let (workplace, server) = (Workplace::new(), engine());
+    workplace.bench(&server.url(), &["-n", "4", "--osl", "2", "--out", "run"]).exits(0);
+    let rows: Vec<_> = std::fs::read_dir(workplace.at("run"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "parquet"))
+        .collect();
+    assert_eq!(rows.len(), 1);
+    let bytes = std::fs::read(&rows[0]).unwrap();
+    std::fs::write(&rows[0], &bytes[..bytes.len() / 2]).unwrap();
+    let told = workplace.run(&["report", "run"]);
+    assert_ne!(told.code, Some(0), "half a file is no run: {}", told.out);
+    std::fs::write(workplace.at("run/run.json"), "{\"format\": ").unwrap();
+    workplace.run(&["report", "run"]).exits(2).says(&["run.json"]);
+    std::fs::remove_file(workplace.at("run/run.json")).unwrap();
+    workplace.run(&["report", "run"]).exits(2).says(&["run.json"]);
+    workplace.run(&["report", "."]).exits(2).says(&["not a run directory"]);
+}
+
+#[test]
+fn a_target_that_is_not_there_yet_is_waited_for() {
+    let workplace = Workplace::new();
+    let told = workplace.bench(&closed_port(), &["-n", "1", "--ready-timeout", "600ms"]).exits(3);
+    told.says(&["took no connection within"]);
+    let server = engine();
+    let arguments = ["-n", "1", "--osl", "2", "--ready-check-timeout-sec", "5"];
+    workplace.bench(&server.url(), &arguments).exits(0);
+    assert_eq!(server.requests().len(), 1, "readiness sends no request");
+}
+
+#[test]
+fn the_first_model_that_is_listed_is_asked() {
+    let workplace = Workplace::new();
+    let server = Server::start_scripted(|request: &Request| match request.path() {
+        "/v1/models" => {
+            Script::json(200, &json!({"data": [{"id": "first", "owned_by": "vllm"}, {"id": "b"}]}))
+        }
+        "/v1/chat/completions" => stream(&["a", "b"], 1),
+        _ => Script::whole(404, "text/plain", ""),
+    })
+    .unwrap();
+    for url in [server.url(), format!("{}/v1", server.url()), format!("{}/v1/", server.url())] {
+        let told = workplace.run(&["bench", &url, "-n", "2", "--isl", "8", "--json", "-"]).exits(0);
+        let summary = told.json();
+        assert_eq!((&summary["model"], &summary["engine"]), (&"first".into(), &"vllm".into()));
+    }
+    let body: Value = serde_json::from_slice(&server.requests()[1].body).unwrap();
+    assert_eq!(body["model"], "first");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let mut command = workplace.command(&[
+        "bench", "--url", &server.url(), "--model", "m", "--prompt", "hi", "-n", "2", "--osl", "2",
+        "--out", "run",
+    ]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    Told::of(child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(workplace.export("run").len(), 2);
+}

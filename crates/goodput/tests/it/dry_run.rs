@@ -1,0 +1,144 @@
+//! `--dry-run`: the resolved configuration and the schedule.
+
+use serde_json::Value;
+
+use crate::program::{Told, Workplace};
+
+fn plan(workplace: &Workplace, arguments: &[&str]) -> Value {
+    let start = ["bench", "--dry-run", "--json", "-"];
+    workplace.run(&[&start, arguments].concat()).exits(0).json()
+}
+
+/// The value and origin of a setting.
+fn setting<'a>(plan: &'a Value, name: &str) -> Option<(&'a str, &'a str)> {
+    let settings = plan["config"].as_array().unwrap();
+    let found = settings.iter().find(|setting| setting["name"] == name)?;
+    Some((found["value"].as_str()?, found["origin"].as_str()?))
+}
+
+#[test]
+fn arrivals_are_listed_to_the_microsecond() {
+    let workplace = Workplace::new();
+    let plan = plan(&workplace, &["--url", "http://h:1", "--request-rate", "100", "-n", "200"]);
+    let arrivals: Vec<f64> =
+        plan["arrivals_ms"].as_array().unwrap().iter().map(|at| at.as_f64().unwrap()).collect();
+    assert_eq!(arrivals.len(), 200);
+    assert!(arrivals.is_sorted());
+    for at in &arrivals {
+        let us = at * 1_000.0;
+        assert!((us - us.round()).abs() < 1e-3, "{at} ms is no whole number of microseconds");
+    }
+    let fractions = arrivals.iter().filter(|at| at.fract() != 0.0).count();
+    assert!(fractions > 150, "instants are rounded to milliseconds");
+    // 200 arrivals at 100 a second, within six standard deviations.
+    let last = arrivals.last().unwrap();
+    assert!((1_200.0..2_800.0).contains(last), "the last comes at {last} ms");
+    assert!(!workplace.at("runs").exists(), "a dry run leaves nothing");
+}
+
+#[test]
+fn the_schedule_depends_on_the_seed_and_not_on_threads() {
+    let workplace = Workplace::new();
+    let schedule = |more: &[&str]| {
+        let plan = plan(&workplace, &[&["--request-rate", "50", "-n", "100"], more].concat());
+        (plan["schedule_hash"].as_str().unwrap().to_owned(), plan["arrivals_ms"].clone())
+    };
+    let one = schedule(&["--threads", "1"]);
+    assert_eq!(one, schedule(&["--threads", "8"]));
+    assert_eq!(one, schedule(&["--seed", "0"]));
+    let other = schedule(&["--seed", "1"]);
+    assert!(one.0 != other.0 && one.1 != other.1);
+    assert_ne!(one.0, schedule(&["--osl", "7"]).0, "lengths belong to the schedule");
+}
+
+#[test]
+fn the_hash_of_a_run_is_that_of_its_dry_run() {
+    let workplace = Workplace::new();
+    let arguments = ["--request-rate", "80", "-n", "6", "--isl", "8", "--osl", "2"];
+    let plan = plan(&workplace, &arguments);
+    let run = workplace.run(&[&["bench", "--json", "-", "--threads", "2"], &arguments[..]].concat());
+    assert_eq!(run.exits(0).json()["load"]["schedule_hash"], plan["schedule_hash"]);
+}
+
+#[test]
+fn values_are_kept_with_their_origin_and_the_nearest_wins() {
+    let workplace = Workplace::new();
+    let file = workplace.file(
+        "goodput.toml",
+        "seed = 1\nisl = 100\nosl = 30\nnum_prompts = 9\ngoodput = [\"ttft:300\", \"tpot:60\"]\n",
+    );
+    let mut command = workplace.command(&[
+        "bench", "--config", file, "--seed", "3", "--dry-run", "--json", "-", "--max_concurrency",
+        "2", "-c", "4",
+    ]);
+    command.env("GOODPUT_SEED", "2").env("GOODPUT_ISL", "200").env("GOODPUT_IGNORE_EOS", "true");
+    let plan = Told::of(command.output().unwrap()).exits(0).json();
+    assert_eq!(setting(&plan, "seed"), Some(("3", "command line")));
+    assert_eq!(setting(&plan, "isl"), Some(("200", "environment")));
+    assert_eq!(setting(&plan, "osl"), Some(("30", "config file")));
+    assert_eq!(setting(&plan, "num-prompts"), Some(("9", "config file")));
+    assert_eq!(setting(&plan, "goodput"), Some(("ttft:300 tpot:60", "config file")));
+    assert_eq!(setting(&plan, "ignore-eos"), Some(("true", "environment")));
+    assert_eq!(setting(&plan, "max-concurrency"), Some(("4", "command line")));
+    assert_eq!((&plan["seed"], &plan["requests"]), (&3.into(), &9.into()));
+    assert!(plan["workload"]["input_lengths"].as_str().unwrap().contains("200"));
+    assert!(plan["load"].as_str().unwrap().contains("4 users"));
+}
+
+#[test]
+fn a_config_file_can_come_from_the_environment() {
+    let workplace = Workplace::new();
+    workplace.file("a.toml", "seed = 41\n");
+    let mut command = workplace.command(&["bench", "--dry-run", "--json", "-"]);
+    command.env("GOODPUT_CONFIG", "a.toml");
+    assert_eq!(Told::of(command.output().unwrap()).exits(0).json()["seed"], 41);
+}
+
+#[test]
+fn a_wrong_config_file_is_named() {
+    let workplace = Workplace::new();
+    for (text, words) in [
+        ("speed = 3\n", &["bad.toml", "speed"][..]),
+        ("seed = [1, [2]]\n", &["bad.toml", "seed"]),
+        ("seed = \n", &["bad.toml"]),
+        ("request-rate = \"fast\"\n", &["--request-rate", "fast"]),
+    ] {
+        let file = workplace.file("bad.toml", text);
+        workplace.run(&["bench", "--config", file, "--dry-run"]).exits(2).says(words);
+    }
+}
+
+#[test]
+fn the_default_load_is_closed_for_a_url_and_open_for_the_engine() {
+    let workplace = Workplace::new();
+    let served = plan(&workplace, &["http://127.0.0.1:8000"]);
+    assert_eq!((&served["load_kind"], &served["requests"]), (&"closed".into(), &100.into()));
+    assert!(served["load"].as_str().unwrap().contains("8 users"));
+    assert_eq!(served["arrivals_ms"].as_array().unwrap().len(), 0);
+    let embedded = plan(&workplace, &[]);
+    assert_eq!(embedded["load_kind"], "open");
+    assert!(embedded["target"].is_null());
+    let arrivals = embedded["arrivals_ms"].as_array().unwrap();
+    assert!(arrivals.iter().all(|at| at.as_f64().unwrap() < 10_000.0));
+    for (arguments, kind) in [
+        (&["--request-rate", "inf", "-c", "3", "-n", "9"][..], "closed"),
+        (&["--request-rate", "inf", "-n", "9"], "burst"),
+        (&["--request-rate", "5", "-c", "3", "-n", "9"], "capped"),
+    ] {
+        assert_eq!(plan(&workplace, arguments)["load_kind"], kind, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_bad_line_of_a_data_set_is_named_by_its_number() {
+    let workplace = Workplace::new();
+    let good = "{\"prompt\": \"hello there\", \"output_tokens\": 3}";
+    let mixed = workplace.file("mixed.jsonl", format!("{good}\n\n{{\"prompt\": \n{good}\n"));
+    let custom = |file: &'static str| ["--dataset-name", "custom", "--dataset-path", file];
+    let notes = plan(&workplace, &custom(mixed))["workload"]["notes"].to_string();
+    assert!(notes.contains("line 3") && notes.contains("JSON"), "{notes}");
+    let broken = workplace.file("broken.jsonl", "not json\nnor this\n");
+    let told = workplace.run(&[&["bench"], &custom(broken)[..]].concat());
+    let told = told.exits(2).says(&["--dataset-path", "broken.jsonl", "line 1", "line 2", "JSON"]);
+    assert_eq!(told.errors().len(), 1);
+}

@@ -1,0 +1,235 @@
+//! `--json`: its form, and that nothing else is on standard output.
+
+use serde_json::Value;
+use wire::summary::KEYS;
+
+use crate::program::Workplace;
+use crate::servers::{engine, refusing};
+
+/// Keys that the design lists inside others, by path. An empty list stands for
+/// an object whose keys are not fixed.
+const NESTED: &[(&str, &[&str])] = &[
+    (
+        "load",
+        &["kind", "offered_rps", "released_rps", "completed_rps", "max_in_flight", "duration_s"],
+    ),
+    ("outcomes", &["ok", "empty", "failed", "not_sent", "cancelled", "by_kind"]),
+    (
+        "metrics",
+        &[
+            "ttft_ms",
+            "ttfc_ms",
+            "tpot_ms",
+            "icl_ms",
+            "itl_ms",
+            "e2el_ms",
+            "generation_ms",
+            "finish_lag_ms",
+        ],
+    ),
+    (
+        "throughput",
+        &[
+            "output_tok_s",
+            "input_computed_tok_s",
+            "input_cached_tok_s",
+            "input_tok_s",
+            "total_tok_s",
+            "req_s",
+            "wasted_tok_s",
+        ],
+    ),
+    ("steady", &["window_s"]),
+    (
+        "goodput",
+        &[
+            "slo",
+            "req_s",
+            "tok_s",
+            "good",
+            "of",
+            "attainment",
+            "vacuous",
+            "undecided",
+            "per_slo",
+            "per_label",
+        ],
+    ),
+    ("goodput/per_slo/ttft", &["limit", "met", "of"]),
+    ("goodput/per_slo/tpot", &["limit", "met", "of"]),
+    ("tokens", &["input", "output", "source", "cached", "wasted"]),
+    ("efficiency", &[]),
+    ("service_metrics", &["ttft_ms", "e2el_ms"]),
+    ("all_requests_metrics", &["ttft_ms", "e2el_ms"]),
+    (
+        "validity",
+        &["verdict", "reasons", "lateness_us", "client_lag_us", "instrument_floor"],
+    ),
+    ("validity/lateness_us", &["p50", "p99", "max"]),
+    ("definitions", &["ttft", "tpot", "itl_unit", "token_source"]),
+    ("definitions/ttft", &["start", "end"]),
+    ("absent", &[]),
+];
+
+const DISTRIBUTION: &[&str] = &[
+    "n",
+    "n_undefined",
+    "mean",
+    "std",
+    "min",
+    "p50",
+    "p90",
+    "p95",
+    "p99",
+    "p999",
+    "max",
+    "few_samples",
+    "unbounded",
+];
+
+#[track_caller]
+fn has_all_keys(summary: &Value) {
+    let missing: Vec<_> = KEYS.iter().filter(|key| summary.get(**key).is_none()).collect();
+    assert!(missing.is_empty(), "no {missing:?}");
+    for (path, keys) in NESTED {
+        let inner = summary.pointer(&format!("/{path}")).and_then(Value::as_object);
+        let inner = inner.unwrap_or_else(|| panic!("{path} is no object"));
+        for key in *keys {
+            assert!(inner.contains_key(*key), "no {path}/{key}");
+        }
+    }
+    for metric in ["ttft_ms", "ttfc_ms", "tpot_ms", "icl_ms", "itl_ms", "e2el_ms", "generation_ms"] {
+        for key in DISTRIBUTION {
+            assert!(summary["metrics"][metric].get(key).is_some(), "no metrics/{metric}/{key}");
+        }
+    }
+    for key in ["stages_ms", "findings", "caveats"] {
+        assert!(summary[key].is_array(), "{key} is no list");
+    }
+}
+
+/// Paths of all nulls, except those in distributions without samples: their
+/// metric is named instead.
+fn nulls(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Null => found.push(path.to_owned()),
+        Value::Object(members) => {
+            if members.contains_key("n_undefined") {
+                if members["n"] == 0 {
+                    found.push(path.to_owned());
+                }
+                return;
+            }
+            for (name, member) in members.iter().filter(|(name, _)| *name != "absent") {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                nulls(member, &path, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Every null is named under `absent`, by its path or by that of something
+/// around it.
+#[track_caller]
+fn nulls_have_reasons(summary: &Value) {
+    let mut found = Vec::new();
+    nulls(summary, "", &mut found);
+    let absent = summary["absent"].as_object().unwrap();
+    for path in found {
+        // The views of one metric share its reason.
+        let metric = path.replace("service_metrics.", "metrics.");
+        let metric = metric.replace("all_requests_metrics.", "metrics.");
+        let named = |name: &String| {
+            let inside = |path: &str| path == name || path.starts_with(&format!("{name}."));
+            inside(&path) || inside(&metric)
+        };
+        assert!(absent.keys().any(named), "{path} is null without a reason in {absent:#?}");
+    }
+    assert!(absent.values().all(|reason| reason.as_str().is_some_and(|text| text.len() > 5)));
+}
+
+#[test]
+fn the_object_is_whole_and_alone_on_standard_output() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let told = workplace.run(&[
+        "bench", "--url", &server.url(), "--model", "M", "-n", "50", "--request-rate", "100",
+        "--isl", "32", "--osl", "8", "--goodput", "ttft:300", "tpot:60", "--json", "-",
+    ]);
+    let told = told.exits(0).says(&["VALID", "run directory"]);
+    let summary = told.json();
+    has_all_keys(&summary);
+    nulls_have_reasons(&summary);
+    assert_eq!(summary["schema"], "goodput.summary/1");
+    assert_eq!(summary["outcomes"]["ok"], 50);
+    assert_eq!(summary["load"]["kind"], "open");
+    assert_eq!(summary["tokens"]["output"], 400);
+    assert_eq!(summary["tokens"]["source"], "usage");
+    assert_eq!(summary["goodput"]["of"], 50);
+    assert_eq!(summary["simulated"], false);
+    let ttft = summary["metrics"]["ttft_ms"]["p50"].as_f64().unwrap();
+    assert!((9.0..200.0).contains(&ttft), "TTFT {ttft}");
+    // A first token and seven gaps of each request.
+    assert_eq!(summary["metrics"]["icl_ms"]["n"], 350);
+    assert_eq!(server.requests().len(), 50, "no hidden request comes before the schedule");
+}
+
+#[test]
+fn a_run_without_a_success_has_the_same_keys() {
+    let (workplace, server) = (Workplace::new(), refusing(500, "broken"));
+    let told = workplace.bench(
+        &server.url(),
+        &["-n", "4", "-c", "1", "--goodput", "ttft:300", "tpot:60", "--json", "-"],
+    );
+    let summary = told.exits(4).json();
+    let mut widened = summary.clone();
+    // Without a sent request that succeeded these have no figures.
+    for path in ["validity/lateness_us"] {
+        let inner = widened.pointer_mut(&format!("/{path}")).unwrap();
+        if inner.is_null() {
+            *inner = serde_json::json!({"p50": 0, "p99": 0, "max": 0});
+        }
+    }
+    has_all_keys(&widened);
+    nulls_have_reasons(&summary);
+}
+
+#[test]
+fn the_embedded_engine_says_that_it_is_one() {
+    let workplace = Workplace::new();
+    let arguments =
+        ["bench", "-n", "10", "--request-rate", "40", "--isl", "16", "--osl", "4", "--json", "-"];
+    let told = workplace.run(&arguments).exits(0).says(&["SIMULATED"]);
+    let summary = told.json();
+    has_all_keys_but_goodput(&summary);
+    assert_eq!(summary["simulated"], true);
+    assert!(summary["goodput"].is_null());
+    assert!(summary["absent"]["goodput"].as_str().unwrap().contains("--goodput"));
+    let caveats = summary["caveats"].as_array().unwrap();
+    assert!(caveats.iter().any(|caveat| caveat["text"].as_str().unwrap().contains("simulation")));
+}
+
+#[track_caller]
+fn has_all_keys_but_goodput(summary: &Value) {
+    assert!(KEYS.iter().all(|key| summary.get(*key).is_some()));
+    nulls_have_reasons(summary);
+}
+
+#[test]
+fn a_file_gets_the_object_and_standard_output_the_report() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let told = workplace.bench(
+        &server.url(),
+        &["-n", "3", "--osl", "3", "--json", "summary.json", "--out", "run"],
+    );
+    let told = told.exits(0);
+    assert!(told.out.contains("Latencies") && told.out.contains("run directory"), "{}", told.out);
+    let summary: Value = serde_json::from_str(&workplace.read("summary.json")).unwrap();
+    let kept: Value = serde_json::from_str(&workplace.read("run/summary.json")).unwrap();
+    assert_eq!(summary, kept);
+    let files: Vec<_> = std::fs::read_dir(workplace.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(files.len(), 2, "something else was left behind: {files:?}");
+}

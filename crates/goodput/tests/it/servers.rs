@@ -1,0 +1,59 @@
+//! Servers to measure: scripted answers and the engine.
+
+use std::time::Duration;
+
+use fake::{Config, EngineConfig, Routes, Script, Server};
+
+/// An engine that is quick: 10 ms to the first token, 2 ms between tokens.
+pub(crate) fn engine() -> Server {
+    let engine = EngineConfig {
+        ttft: Duration::from_millis(10),
+        ttft_per_prompt_token: Duration::ZERO,
+        token_interval: Duration::from_millis(2),
+        ..EngineConfig::default()
+    };
+    Server::start(Config { engine, ..Config::default() }).unwrap()
+}
+
+/// A server that plays this to everybody.
+pub(crate) fn playing(script: Script) -> Server {
+    Server::start_scripted(Routes::new().on("/", script)).unwrap()
+}
+
+/// A server that refuses with this status and message.
+pub(crate) fn refusing(status: u16, message: &str) -> Server {
+    playing(Script::json(status, &serde_json::json!({"error": {"message": message}})))
+}
+
+/// The address of a port that was free a moment ago.
+pub(crate) fn closed_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+/// An event with this object.
+pub(crate) fn event(json: &serde_json::Value) -> String {
+    format!("data: {json}\n\n")
+}
+
+/// An event with text.
+pub(crate) fn text(text: &str) -> String {
+    event(&serde_json::json!({"choices": [{"index": 0, "delta": {"content": text}}]}))
+}
+
+/// The event with the finish reason, and the end.
+pub(crate) fn ending() -> String {
+    let finish = serde_json::json!({"index": 0, "delta": {}, "finish_reason": "stop"});
+    let finish = event(&serde_json::json!({"choices": [finish]}));
+    format!("{finish}data: [DONE]\n\n")
+}
+
+/// A stream of these texts, the n-th after n × `gap_ms`.
+pub(crate) fn stream(texts: &[&str], gap_ms: u64) -> Script {
+    let mut script = Script::new().chunked_head(0, 200, "text/event-stream");
+    for (place, token) in texts.iter().enumerate() {
+        script = script.chunk(place as u64 * gap_ms, text(token));
+    }
+    let end_ms = texts.len().saturating_sub(1) as u64 * gap_ms;
+    script.chunk(end_ms, ending()).last_chunk(end_ms)
+}
