@@ -96,6 +96,8 @@ pub struct Instrument {
     pub stamp_error_p99_us: Option<f64>,
     /// Busiest worker thread's share of time on the processor.
     pub busiest_thread: Option<f64>,
+    /// Processor time of all worker threads during the run, in ns.
+    pub cpu_ns: u64,
     /// Steps of the wall clock during the run.
     pub clock_steps: u32,
 }
@@ -104,6 +106,7 @@ pub struct Instrument {
 struct Report {
     readings: Readings,
     busy: f64,
+    cpu_ns: u64,
 }
 
 /// Why a run could not start.
@@ -220,8 +223,9 @@ fn work(
         let (cpu_ns, wall_ns) = (thread_cpu_ns(), monotonic_ns());
         Rc::clone(&worker).run().await?;
         let wall_ns = (monotonic_ns() - wall_ns).max(1);
-        let busy = (thread_cpu_ns() - cpu_ns) as f64 / wall_ns as f64;
-        Ok(Report { readings: worker.tap.readings(), busy })
+        let cpu_ns = (thread_cpu_ns() - cpu_ns).max(0) as u64;
+        let busy = cpu_ns as f64 / wall_ns as f64;
+        Ok(Report { readings: worker.tap.readings(), busy, cpu_ns })
     })
 }
 
@@ -236,7 +240,7 @@ fn instrument(reports: &[Report]) -> Instrument {
     }
     let unstamped: u64 = reports.iter().map(|report| report.readings.unstamped).sum();
     let us = |ns: u64| ns as f64 / 1e3;
-    let stamped = lag.len() > 0;
+    let stamped = !lag.is_empty();
     Instrument {
         stamp_source: match (stamped, unstamped > 0) {
             (true, false) => "kernel",
@@ -248,6 +252,7 @@ fn instrument(reports: &[Report]) -> Instrument {
         }),
         stamp_error_p99_us: stamped.then(|| us(bound.value_at_quantile(0.99))),
         busiest_thread: reports.iter().map(|report| report.busy).reduce(f64::max),
+        cpu_ns: reports.iter().map(|report| report.cpu_ns).sum(),
         clock_steps: reports.iter().map(|report| report.readings.clock_steps).max().unwrap_or(0),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use report::lang::Lang;
 
-use crate::command::{bench, explain, export, import, report as report_command, runs, sim};
+use crate::command::{bench, explain, export, import, report as report_command, runs, selftest, sim};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::flags::{self, Settings, UsageError};
@@ -67,6 +67,23 @@ fn command() -> Command {
                 .subcommand_required(true)
                 .subcommand(Command::new("ls").about("List runs, newest first").arg(runs_dir()))
                 .subcommand(Command::new("rm").about("Move a run to RUNS-DIR/.trash").arg(run_argument()).arg(runs_dir())),
+        )
+        .subcommand(
+            Command::new("selftest")
+                .about("Find what the instrument itself errs by on this machine, and store it")
+                .arg(
+                    Arg::new("quick")
+                        .long("quick")
+                        .action(ArgAction::SetTrue)
+                        .help("Under 5 seconds, with fewer samples"),
+                )
+                .arg(runs_dir())
+                .arg(
+                    Arg::new("json")
+                        .long("json")
+                        .value_name("FILE|-")
+                        .help("Write the floor as one JSON object"),
+                ),
         )
         .subcommand(
             Command::new("sim")
@@ -208,6 +225,11 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             ),
             _ => unreachable!("clap asks for a subcommand"),
         },
+        Some(("selftest", matches)) => selftest::run(
+            matches.get_flag("quick"),
+            text(matches, "runs-dir").as_deref(),
+            text(matches, "json").as_deref(),
+        ),
         Some(("sim", matches)) => match matches.subcommand() {
             Some(("serve", matches)) => serve(matches),
             _ => unreachable!("clap asks for a subcommand"),

@@ -174,7 +174,9 @@ fn address(reader: &mut Reader<'_>) -> Option<Address> {
 fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
     let name = reader.settings.text("backend").unwrap_or("openai-chat");
     let Some(api) = Api::from_name(name) else {
-        let known: Vec<&str> = wire::api::APIS.iter().map(|entry| entry.names[0]).collect();
+        // An API that only a URL chooses has no name.
+        let known: Vec<&str> =
+            wire::api::APIS.iter().filter_map(|entry| entry.names.first().copied()).collect();
         reader.wrong("backend", format!("{name:?} is not one of {}", known.join(", ")));
         return Api::OpenaiChat;
     };

@@ -138,6 +138,31 @@ pub struct InstrumentFacts {
     pub busiest_thread: Option<f64>,
     /// Time that the process group was throttled during the run.
     pub throttled: Option<Span>,
+    /// The floor of this instrument on this machine, when it was found.
+    pub floor: Option<Floor>,
     /// Length of the schedule, where it is finite: counts must be conserved.
     pub planned_requests: Option<u64>,
+}
+
+/// The floor of an instrument on one machine: what it errs by when the server
+/// is known, found by `goodput selftest`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Floor {
+    /// When it was found: RFC 3339.
+    pub measured_at: String,
+    /// The machine: processor model and number of cores.
+    pub machine: String,
+    /// Send lateness in µs at a light load: p50, p99, max.
+    pub lateness_us: [f64; 3],
+    /// User stamp − kernel stamp in µs: p50, p99, max.
+    pub client_lag_us: [f64; 3],
+    /// Reported arrival − the server's own write in µs: p50, p99.
+    pub stamp_us: [f64; 2],
+    /// Error of gaps between arrivals in µs: p50, p99.
+    pub gap_us: [f64; 2],
+    /// Processor time in µs that a chunk costs at the highest valid rate.
+    pub cpu_us_per_chunk: f64,
+    /// Highest rate in chunks a second at which a run was VALID, with the
+    /// server on the same machine.
+    pub highest_valid_chunks_s: f64,
 }

@@ -684,7 +684,9 @@ fn absent(summary: &Summary) -> Vec<(String, String)> {
     if summary.validity.lateness_us.is_none() {
         say("validity.lateness_us", "not judged: nothing was sent, or all was intended at once");
     }
-    say("validity.instrument_floor", "no selftest of this machine is stored");
+    if summary.facts.instrument.floor.is_none() {
+        say("validity.instrument_floor", "no floor is stored; goodput selftest finds it");
+    }
     say("stages_ms", Undefined::NotCollected.text());
     say("findings", "diagnosis is not part of this version");
     absent

@@ -7,6 +7,7 @@ pub mod api;
 pub mod dataset;
 pub mod dialect;
 pub mod export;
+pub mod floor;
 pub mod foreign;
 pub mod head;
 pub mod http1;

@@ -144,6 +144,8 @@ struct InstrumentForm {
     stamp_error_p99_us: Option<f64>,
     #[serde(default)]
     clock_steps: u32,
+    #[serde(default)]
+    floor: Option<crate::floor::FloorForm>,
     busiest_thread: Option<f64>,
     throttled_us: Option<i64>,
     planned_requests: Option<u64>,
@@ -236,6 +238,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             client_lag_us: facts.instrument.client_lag_us,
             stamp_error_p99_us: facts.instrument.stamp_error_p99_us,
             clock_steps: facts.instrument.clock_steps,
+            floor: facts.instrument.floor.as_ref().map(Into::into),
             busiest_thread: facts.instrument.busiest_thread,
             throttled_us: facts.instrument.throttled.map(Span::us),
             planned_requests: facts.instrument.planned_requests,
@@ -299,6 +302,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             client_lag_us: form.instrument.client_lag_us,
             stamp_error_p99_us: form.instrument.stamp_error_p99_us,
             clock_steps: form.instrument.clock_steps,
+            floor: form.instrument.floor.map(Into::into),
             busiest_thread: form.instrument.busiest_thread,
             throttled: form.instrument.throttled_us.map(Span::from_us),
             planned_requests: form.instrument.planned_requests,

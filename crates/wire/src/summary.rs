@@ -355,7 +355,7 @@ fn validity(summary: &Summary) -> Value {
         "throttled_ms": instrument.throttled.map(|span| span.ms()),
         "clock_steps": instrument.clock_steps,
         "burst_length_ms": validity.burst_length.map(|span| span.ms()),
-        "instrument_floor": null,
+        "instrument_floor": instrument.floor.as_ref().map(crate::floor::to_json),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use measure::Span;
 use measure::definition::Endpoint;
-use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
+use measure::facts::{Floor, InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
 use measure::request::Settings;
 use measure::slo::{Quantity, Slo, Term};
 use proptest::collection::vec;
@@ -248,6 +248,7 @@ prop_compose! {
         busiest_thread in option::of(number()),
         throttled_us in any::<Option<i64>>(),
         planned_requests in any::<Option<u64>>(),
+        floor in option::of([number(), number(), number()]),
     ) -> InstrumentFacts {
         InstrumentFacts {
             stamp_source,
@@ -257,6 +258,13 @@ prop_compose! {
             busiest_thread,
             throttled: throttled_us.map(Span::from_us),
             planned_requests,
+            floor: floor.map(|[a, b, c]| Floor {
+                measured_at: "2026-11-29T16:30:11Z".to_owned(),
+                lateness_us: [a, b, c],
+                stamp_us: [c, a],
+                highest_valid_chunks_s: b,
+                ..Floor::default()
+            }),
         }
     }
 }

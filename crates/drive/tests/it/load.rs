@@ -193,3 +193,26 @@ fn warm_up_requests_are_sent_first_and_leave_no_record() {
     assert_eq!(ids, ["run-warm-0", "run-warm-1", "run-0", "run-1", "run-2"]);
     assert_eq!(ran.count(Outcome::Ok), 3);
 }
+
+#[test]
+fn requests_carry_an_id_and_a_trace_of_their_own() {
+    let server = slow_server(1);
+    Bench::at(&server.url()).load(closed(1), 3).run().all_ok();
+    let seen = server.requests();
+    let header = |name: &str| -> Vec<String> {
+        seen.iter().map(|request| request.header(name).unwrap().to_owned()).collect()
+    };
+    assert_eq!(header("x-request-id"), ["run-0", "run-1", "run-2"]);
+    let traces = header("traceparent");
+    assert_eq!(traces.iter().collect::<BTreeSet<_>>().len(), 3);
+    for trace in traces {
+        let parts: Vec<&str> = trace.split('-').collect();
+        let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        assert_eq!(lengths, [2, 32, 16, 2], "{trace}");
+        assert!(parts[2].bytes().any(|digit| digit != b'0'), "a span of zeros is none");
+    }
+    for request in &seen {
+        assert_eq!(request.header("accept-encoding"), Some("identity"));
+        assert_eq!(request.method, "POST");
+    }
+}

@@ -18,6 +18,7 @@ use workload::Load;
 use workload::prompt::RunNonce;
 use workload::schedule::{Note, Schedule};
 
+use crate::command::selftest;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::Settings;
@@ -40,6 +41,9 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         return dry_run(settings, &plan, &schedule);
     }
     enough_files(&schedule)?;
+    if settings.is_on("selftest") {
+        selftest::before_bench(settings.text("runs-dir"))?;
+    }
     // Every output is opened before anything is measured: a folder that
     // cannot be written to must not cost a run.
     let json = output::Json::open(settings.text("json"))?;
@@ -302,6 +306,7 @@ impl Session<'_> {
             settings: MetricSettings { stall_ms: self.plan.stall_ms, ..MetricSettings::default() },
             percentiles: self.plan.percentiles.clone(),
             instrument: InstrumentFacts {
+                floor: selftest::stored(self.settings.text("runs-dir")),
                 planned_requests: self.schedule.count().filter(|_| !closes_early).map(u64::from),
                 ..InstrumentFacts::default()
             },
@@ -329,12 +334,7 @@ impl Session<'_> {
         known.throttled = throttled.map(|(before, after)| Span::from_us(after - before));
     }
 
-    fn manifest(
-        &self,
-        own: &Summary,
-        anchor_ns: i64,
-        files: Vec<(String, String)>,
-    ) -> Manifest {
+    fn manifest(&self, own: &Summary, anchor_ns: i64, files: Vec<(String, String)>) -> Manifest {
         let mut settings = self.settings.stored();
         settings.extend(self.plan.defaults(self.settings, &self.schedule));
         let verdict = [own.validity.verdict.name().to_owned()];
@@ -364,9 +364,9 @@ impl Finished {
     ) -> Result<Exit, Failure> {
         let object = wire::summary::to_json(&self.summary);
         let mut text = output::report(&self.summary, plan.rows.as_deref(), json.is_stdout());
-        let truth = settings.text("ground-truth").map(|path| {
-            output::errors_against_truth(path, &self.records, self.anchor_ns)
-        });
+        let truth = settings
+            .text("ground-truth")
+            .map(|path| output::errors_against_truth(path, &self.records, self.anchor_ns));
         if let Some(Ok(errors)) = &truth {
             text.push_str(errors);
         }
@@ -423,8 +423,13 @@ impl Finished {
         let Some((kind, record)) = failed else {
             return format!("nothing was sent to {target}");
         };
-        let said = record.answer.message.as_deref().unwrap_or("no message");
+        let did = match self.early {
+            Some(Early::Refused { .. }) => "refused every request",
+            _ => "gave no HTTP response",
+        };
+        let said =
+            record.answer.message.as_deref().map_or(String::new(), |said| format!(": {said}"));
         let status = record.answer.http_status.map_or(String::new(), |status| format!(" {status}"));
-        format!("{target} refused every request ({}{status}: {said}). {}", kind.name(), kind.hint())
+        format!("{target} {did} ({}{status}{said}). {}", kind.name(), kind.hint())
     }
 }

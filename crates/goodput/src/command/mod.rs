@@ -6,4 +6,5 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod report;
 pub(crate) mod runs;
+pub(crate) mod selftest;
 pub(crate) mod sim;

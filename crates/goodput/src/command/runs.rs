@@ -31,11 +31,11 @@ fn line(summary: &serde_json::Value) -> String {
             .map_or("n/a".to_owned(), report::number::short)
     };
     format!(
-        "{:<8}  {}  {}  ok {}  TTFT P99 {} ms  output {} tok/s",
+        "{:<8}  {}  {}  {} ok  TTFT P99 {} ms  output {} tok/s",
         text("/validity/verdict"),
         text("/target"),
         text("/load/kind"),
-        number("/outcomes/ok"),
+        summary.pointer("/outcomes/ok").and_then(serde_json::Value::as_u64).unwrap_or(0),
         number("/metrics/ttft_ms/p99"),
         number("/throughput/output_tok_s"),
     )

@@ -443,6 +443,13 @@ pub(crate) const BENCH: &[Flag] = &[
     ),
     flag(
         CLIENT,
+        "selftest",
+        Nothing,
+        Ours,
+        "Run goodput selftest --quick first, and show its floor beside the run's own figures",
+    ),
+    flag(
+        CLIENT,
         "connection-reuse",
         One("WHEN"),
         Ours,

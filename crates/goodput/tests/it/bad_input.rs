@@ -11,7 +11,7 @@ use crate::servers::{closed_port, engine, playing, refusing, stream, text};
 fn one(script: Script, more: &[&str], code: i32) -> (Value, Told) {
     let (workplace, server) = (Workplace::new(), playing(script));
     let arguments = [&["-n", "1", "-c", "1", "--out", "run"], more].concat();
-    let told = workplace.bench(&server.url(), &arguments).exits(code);
+    let told = workplace.judged_bench(&server.url(), &arguments).exits(code);
     let [row] = <[Value; 1]>::try_from(workplace.export("run")).unwrap();
     (row, told)
 }
@@ -35,7 +35,8 @@ fn a_server_that_does_not_know_the_model() {
 
 #[test]
 fn a_server_that_wants_less() {
-    let refusal = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\ncontent-length: 9\r\n\r\nslow down";
+    let refusal =
+        "HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\ncontent-length: 9\r\n\r\nslow down";
     let (row, _) = one(Script::new().send(0, refusal), &[], 4);
     assert_eq!((&row["kind"], &row["status"]), (&"http_status".into(), &429.into()));
     assert_eq!((&row["retry_after_s"], &row["message"]), (&2.0.into(), &"slow down".into()));
@@ -58,6 +59,13 @@ fn a_body_without_end() {
     let script = Script::new().chunked_head(0, 200, "text/event-stream").endless(0, 5, chunk);
     let (row, _) = one(script, &["--request-timeout", "300ms"], 4);
     assert_eq!(row["kind"], "total_timeout");
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let (row, told) = one(Script::new().stall(0), &["--request-timeout", "200ms"], 3);
+    assert_eq!(row["kind"], "total_timeout");
+    told.says(&["gave no HTTP response (total_timeout)", "--request-timeout"]);
 }
 
 #[test]
@@ -101,10 +109,8 @@ fn a_run_is_never_written_over_another() {
 #[test]
 fn a_full_disk_is_1_and_the_run_is_kept() {
     let (workplace, server) = (Workplace::new(), engine());
-    let told = workplace.bench(
-        &server.url(),
-        &["-n", "2", "--osl", "2", "--json", "/dev/full", "--out", "run"],
-    );
+    let told = workplace
+        .bench(&server.url(), &["-n", "2", "--osl", "2", "--json", "/dev/full", "--out", "run"]);
     let told = told.exits(1).says(&["/dev/full", "free some space"]);
     assert_eq!(told.errors().len(), 1, "{}", told.err);
     assert!(told.out.contains("run directory"), "the report is lost");
@@ -156,16 +162,16 @@ fn files_that_cannot_be_read_are_named_with_their_flag() {
     }
     let told = workplace.bench("http://127.0.0.1:9", &["--json", "no/such/folder.json"]).exits(2);
     told.says(&["no/such/folder.json", "check the path"]);
-    workplace.bench("http://127.0.0.1:9", &["--api-key-env", "NO_SUCH_VARIABLE"]).exits(2)
+    workplace
+        .bench("http://127.0.0.1:9", &["--api-key-env", "NO_SUCH_VARIABLE"])
+        .exits(2)
         .says(&["--api-key-env", "NO_SUCH_VARIABLE"]);
     let nothing = workplace.file("nothing.pem", "no certificate");
     let told = workplace.bench("https://127.0.0.1:9", &["--cacert", nothing]).exits(2);
     told.says(&["--cacert", "PEM"]);
     let empty = workplace.file("empty.jsonl", "");
-    let told = workplace.bench(
-        "http://127.0.0.1:9",
-        &["--dataset-name", "custom", "--dataset-path", empty],
-    );
+    let told = workplace
+        .bench("http://127.0.0.1:9", &["--dataset-name", "custom", "--dataset-path", empty]);
     told.exits(2).says(&["--dataset-path"]);
 }
 
@@ -213,8 +219,18 @@ fn the_first_model_that_is_listed_is_asked() {
     })
     .unwrap();
     for url in [server.url(), format!("{}/v1", server.url()), format!("{}/v1/", server.url())] {
-        let told = workplace.run(&["bench", &url, "-n", "2", "--isl", "8", "--json", "-"]).exits(0);
-        let summary = told.json();
+        let told = workplace.run(&[
+            "bench",
+            &url,
+            "-n",
+            "2",
+            "--isl",
+            "8",
+            "--json",
+            "-",
+            "--allow-invalid",
+        ]);
+        let summary = told.exits(0).json();
         assert_eq!((&summary["model"], &summary["engine"]), (&"first".into(), &"vllm".into()));
     }
     let body: Value = serde_json::from_slice(&server.requests()[1].body).unwrap();
@@ -225,8 +241,20 @@ fn the_first_model_that_is_listed_is_asked() {
 fn a_reader_that_goes_away_is_no_crash() {
     let (workplace, server) = (Workplace::new(), engine());
     let mut command = workplace.command(&[
-        "bench", "--url", &server.url(), "--model", "m", "--prompt", "hi", "-n", "2", "--osl", "2",
-        "--out", "run",
+        "bench",
+        "--url",
+        &server.url(),
+        "--model",
+        "m",
+        "--prompt",
+        "hi",
+        "-n",
+        "2",
+        "--osl",
+        "2",
+        "--out",
+        "run",
+        "--allow-invalid",
     ]);
     let mut child = command
         .stdout(std::process::Stdio::piped())

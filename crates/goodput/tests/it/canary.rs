@@ -74,7 +74,10 @@ fn echo(request: &Request) -> Script {
         5 => stream().chunk(0, format!("data: {{\"broken {all}\n\n")).last_chunk(0),
         6 => Script::whole(400, "text/plain", format!("{} {all}", "x".repeat(300))),
         _ => stream()
-            .chunk(0, event(&json!({"choices": [{"index": 0, "delta": {"reasoning_content": all}}]})))
+            .chunk(
+                0,
+                event(&json!({"choices": [{"index": 0, "delta": {"reasoning_content": all}}]})),
+            )
             .chunk(1, text(&all))
             .chunk(2, finish("stop"))
             .chunk(2, "data: [DONE]\n\n")
@@ -127,9 +130,31 @@ fn leak(from_file: bool) {
     let cookie = format!("Cookie=theme=dark; sid={}", key("cookie"));
     let body = json!({"nested": {"auth_token": "x"}, "api_key": key("extra body")}).to_string();
     let mut arguments = vec![
-        "bench", "--url", &url, "--model", "m", "--prompt", "hi", "-n", "24", "-c", "2",
-        "--header", &header, "--header", &cookie, "--extra-body", &body, "--save-text", "--json",
-        "summary.json", "--out", "run", "--result-filename", "copy.json", "--save-result",
+        "bench",
+        "--url",
+        &url,
+        "--model",
+        "m",
+        "--prompt",
+        "hi",
+        "-n",
+        "24",
+        "-c",
+        "2",
+        "--header",
+        &header,
+        "--header",
+        &cookie,
+        "--extra-body",
+        &body,
+        "--save-text",
+        "--json",
+        "summary.json",
+        "--out",
+        "run",
+        "--result-filename",
+        "copy.json",
+        "--save-result",
         "--allow-invalid",
     ];
     if from_file {
@@ -188,8 +213,23 @@ fn keys_in_variables_and_config_files_come_out_nowhere() {
     outside.file("goodput.toml", format!("url = \"{}/?token={}\"\n", server.url(), key("query")));
     let config = outside.at("goodput.toml").display().to_string();
     let mut command = workplace.command(&[
-        "bench", "--config", &config, "--model", "m", "--prompt", "hi", "-n", "16", "-c", "1",
-        "--json", "summary.json", "--out", "run", "--allow-invalid", "--save-text",
+        "bench",
+        "--config",
+        &config,
+        "--model",
+        "m",
+        "--prompt",
+        "hi",
+        "-n",
+        "16",
+        "-c",
+        "1",
+        "--json",
+        "summary.json",
+        "--out",
+        "run",
+        "--allow-invalid",
+        "--save-text",
     ]);
     command.env("GOODPUT_HEADER", format!("X-Secret={}", key("variable header")));
     let told = Told::of(command.output().unwrap()).exits(0);
@@ -234,7 +274,7 @@ fn mistakes_around_a_key_do_not_show_it() {
         &["--url", &format!("http://user:{secret}@127.0.0.1:9/")],
         &["--url", &format!("ftp://127.0.0.1:9/?token={secret}")],
         &["--header", secret],
-        &["--header", &format!("X-Key: {secret}\n")],
+        &["--header", &format!("X-Key: {secret}\nmore")],
         &["--extra-body", &format!("{{\"api_key\": \"{secret}\"")],
     ] {
         let told = workplace.run(&[&["bench", "--model", "m", "-n", "1"], arguments].concat());

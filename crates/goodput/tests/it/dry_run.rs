@@ -56,7 +56,9 @@ fn the_hash_of_a_run_is_that_of_its_dry_run() {
     let workplace = Workplace::new();
     let arguments = ["--request-rate", "80", "-n", "6", "--isl", "8", "--osl", "2"];
     let plan = plan(&workplace, &arguments);
-    let run = workplace.run(&[&["bench", "--json", "-", "--threads", "2"], &arguments[..]].concat());
+    let run = workplace.run(
+        &[&["bench", "--json", "-", "--threads", "2", "--allow-invalid"], &arguments[..]].concat(),
+    );
     assert_eq!(run.exits(0).json()["load"]["schedule_hash"], plan["schedule_hash"]);
 }
 
@@ -68,8 +70,18 @@ fn values_are_kept_with_their_origin_and_the_nearest_wins() {
         "seed = 1\nisl = 100\nosl = 30\nnum_prompts = 9\ngoodput = [\"ttft:300\", \"tpot:60\"]\n",
     );
     let mut command = workplace.command(&[
-        "bench", "--config", file, "--seed", "3", "--dry-run", "--json", "-", "--max_concurrency",
-        "2", "-c", "4",
+        "bench",
+        "--config",
+        file,
+        "--seed",
+        "3",
+        "--dry-run",
+        "--json",
+        "-",
+        "--max_concurrency",
+        "2",
+        "-c",
+        "4",
     ]);
     command.env("GOODPUT_SEED", "2").env("GOODPUT_ISL", "200").env("GOODPUT_IGNORE_EOS", "true");
     let plan = Told::of(command.output().unwrap()).exits(0).json();

@@ -9,12 +9,12 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::program::{Told, Workplace};
-use crate::servers::{closed_port, engine, event, playing, refusing, stream, text};
+use crate::servers::{closed_port, engine, event, playing, refusing, slow_engine, stream, text};
 
 #[test]
 fn a_good_run_is_0_and_keeps_its_directory() {
-    let (workplace, server) = (Workplace::new(), engine());
-    workplace.bench(&server.url(), &["-n", "2", "--osl", "2"]).exits(0);
+    let (workplace, server) = (Workplace::new(), slow_engine());
+    workplace.judged_bench(&server.url(), &["-n", "2", "--osl", "2"]).exits(0);
     assert_eq!(std::fs::read_dir(workplace.at("runs")).unwrap().count(), 1);
 }
 
@@ -57,7 +57,8 @@ fn usage_is_2_and_names_flag_and_allowed_values() {
 #[test]
 fn two_mistakes_are_both_named() {
     let workplace = Workplace::new();
-    let told = workplace.run(&["bench", "--prefix-cache", "hot", "--seed", "x", "--url", "http://h"]);
+    let told =
+        workplace.run(&["bench", "--prefix-cache", "hot", "--seed", "x", "--url", "http://h"]);
     let told = told.exits(2).says(&["--prefix-cache", "--seed"]);
     assert_eq!(told.errors().len(), 2, "{}", told.err);
 }
@@ -89,8 +90,11 @@ fn an_unreachable_target_is_3_with_one_sentence() {
     assert!(sentences[0].contains("connect") && sentences[0].contains("port"), "{sentences:?}");
     let summary: Value = serde_json::from_str(&workplace.read("s.json")).unwrap();
     assert_eq!(summary["outcomes"]["ok"], 0);
-    assert_eq!(summary["outcomes"]["failed"].as_u64().unwrap()
-        + summary["outcomes"]["cancelled"].as_u64().unwrap(), 20);
+    assert_eq!(
+        summary["outcomes"]["failed"].as_u64().unwrap()
+            + summary["outcomes"]["cancelled"].as_u64().unwrap(),
+        20
+    );
     assert!(workplace.at("run/run.json").exists());
     // Without a model the list of models is asked for first.
     let told = workplace.run(&["bench", &url]).exits(3).says(&["/v1/models"]);
@@ -101,8 +105,19 @@ fn an_unreachable_target_is_3_with_one_sentence() {
 fn five_equal_refusals_are_3_and_the_key_is_not_shown() {
     let (workplace, server) = (Workplace::new(), refusing(401, "Incorrect API key: sk-0123456789"));
     let mut command = workplace.command(&[
-        "bench", "--url", &server.url(), "--model", "m", "-n", "300", "-c", "1", "--isl", "8",
-        "--json", "-",
+        "bench",
+        "--url",
+        &server.url(),
+        "--model",
+        "m",
+        "-n",
+        "300",
+        "-c",
+        "1",
+        "--isl",
+        "8",
+        "--json",
+        "-",
     ]);
     command.env("OPENAI_API_KEY", "sk-0123456789");
     let told = Told::of(command.output().unwrap()).exits(3).says(&["401", "key"]);
@@ -116,7 +131,8 @@ fn five_equal_refusals_are_3_and_the_key_is_not_shown() {
 #[test]
 fn a_run_of_failures_is_4_with_a_full_report_and_no_zero_latency() {
     let (workplace, server) = (Workplace::new(), refusing(500, "out of memory"));
-    let told = workplace.bench(&server.url(), &["-n", "8", "-c", "2", "--json", "-", "--out", "run"]);
+    let arguments = ["-n", "8", "-c", "2", "--json", "-", "--out", "run"];
+    let told = workplace.judged_bench(&server.url(), &arguments);
     let told = told.exits(4).says(&["INVALID", "out of memory", "http_status", "Latencies"]);
     let summary = told.json();
     assert_eq!(summary["outcomes"]["failed"], 8);
@@ -139,26 +155,21 @@ fn a_run_of_failures_is_4_with_a_full_report_and_no_zero_latency() {
 #[test]
 fn an_allowed_invalid_run_is_0() {
     let (workplace, server) = (Workplace::new(), refusing(500, "broken"));
-    workplace.bench(&server.url(), &["-n", "3", "--allow-invalid"]).exits(0).says(&[]);
+    workplace.judged_bench(&server.url(), &["-n", "3", "--allow-invalid"]).exits(0);
 }
 
 #[test]
 fn a_missed_threshold_is_99_and_4_wins_over_it() {
     let (workplace, server) = (Workplace::new(), engine());
-    let bench = |rule: &str| {
-        workplace.bench(&server.url(), &["-n", "3", "--osl", "2", "--fail-if", rule])
-    };
+    let bench =
+        |rule: &str| workplace.bench(&server.url(), &["-n", "3", "--osl", "2", "--fail-if", rule]);
     bench("ttft.p99 > 10s").exits(0);
     bench("ttft.p50 > 1ms").exits(99).says(&["ttft.p50 > 1ms"]);
     bench("error_rate > 0.5").exits(0);
     let broken = refusing(500, "broken");
-    let told = workplace.bench(&broken.url(), &["-n", "3", "--fail-if", "error_rate > 0.5"]);
-    told.exits(4);
-    let told = workplace.bench(
-        &broken.url(),
-        &["-n", "3", "--fail-if", "error_rate > 0.5", "--allow-invalid"],
-    );
-    told.exits(99).says(&["error_rate"]);
+    let rule = ["-n", "3", "--fail-if", "error_rate > 0.5"];
+    workplace.judged_bench(&broken.url(), &rule).exits(4);
+    workplace.bench(&broken.url(), &rule).exits(99).says(&["error_rate"]);
 }
 
 /// Answers of five tokens, whatever was asked for.
@@ -166,23 +177,23 @@ fn short_answers() -> Server {
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 5}});
     let mut script = Script::new().chunked_head(0, 200, "text/event-stream");
     for place in 0..5 {
-        script = script.chunk(2 * place, text("word "));
+        script = script.chunk(600 + 2 * place, text("word "));
     }
     let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]});
     let end = format!("{}{}data: [DONE]\n\n", event(&finish), event(&usage));
-    playing(script.chunk(10, end).last_chunk(10))
+    playing(script.chunk(610, end).last_chunk(610))
 }
 
 #[test]
 fn a_degraded_run_is_0_and_4_when_strict() {
     let (workplace, server) = (Workplace::new(), short_answers());
-    let arguments = ["-n", "20", "-c", "2", "--osl", "50", "--ignore-eos", "--json", "-"];
-    let told = workplace.bench(&server.url(), &arguments).exits(0);
+    let arguments = ["-n", "8", "-c", "8", "--osl", "50", "--ignore-eos", "--json", "-"];
+    let told = workplace.judged_bench(&server.url(), &arguments).exits(0);
     let summary = told.json();
     assert_eq!(summary["validity"]["verdict"], "DEGRADED", "{}", summary["validity"]);
     let reasons = summary["validity"]["reasons"].as_array().unwrap();
     assert!(reasons.iter().all(|reason| reason["text"].as_str().unwrap().len() > 20));
-    workplace.bench(&server.url(), &[&arguments[..], &["--strict"]].concat()).exits(4);
+    workplace.judged_bench(&server.url(), &[&arguments[..], &["--strict"]].concat()).exits(4);
 }
 
 #[test]
@@ -196,8 +207,21 @@ fn an_interrupt_is_130_with_records_and_report() {
         })
         .unwrap();
         let mut command = workplace.command(&[
-            "bench", "--url", &server.url(), "--model", "m", "--prompt", "hi", "-n", "40", "-c",
-            "4", "--json", "-", "--out", "run",
+            "bench",
+            "--url",
+            &server.url(),
+            "--model",
+            "m",
+            "--prompt",
+            "hi",
+            "-n",
+            "40",
+            "-c",
+            "4",
+            "--json",
+            "-",
+            "--out",
+            "run",
         ]);
         let piped = std::process::Stdio::piped;
         let child = command.stdout(piped()).stderr(piped()).spawn().unwrap();
@@ -234,8 +258,19 @@ fn an_interrupted_open_loop_keeps_what_ended_before() {
     })
     .unwrap();
     let mut command = workplace.command(&[
-        "bench", "--url", &server.url(), "--model", "m", "--prompt", "hi", "--request-rate", "50",
-        "--duration", "60", "--out", "run",
+        "bench",
+        "--url",
+        &server.url(),
+        "--model",
+        "m",
+        "--prompt",
+        "hi",
+        "--request-rate",
+        "50",
+        "--duration",
+        "60",
+        "--out",
+        "run",
     ]);
     let piped = std::process::Stdio::piped;
     let child = command.stdout(piped()).stderr(piped()).spawn().unwrap();

@@ -44,6 +44,8 @@ fn the_seeds_command_line_measures_the_embedded_engine() {
     let line = line.replace("--num-prompts 500", "--num-prompts 12");
     let mut words: Vec<&str> = vec!["bench"];
     words.extend(line.split_whitespace());
+    // A machine that is busy with other tests may be too slow for a valid run.
+    words.push("--allow-invalid");
     let told = workplace.run(&words).exits(0);
     for word in ["SIMULATED", "TTFT", "TPOT", "ITL", "E2EL", "12 ok of 12", "P95", "P99"] {
         assert!(told.out.contains(word), "no {word} in\n{}", told.out);

@@ -15,6 +15,18 @@ pub(crate) fn engine() -> Server {
     Server::start(Config { engine, ..Config::default() }).unwrap()
 }
 
+/// An engine that takes 800 ms to the first token: a client on a busy machine
+/// may then be late by 40 ms and more before it doubts itself.
+pub(crate) fn slow_engine() -> Server {
+    let engine = EngineConfig {
+        ttft: Duration::from_millis(800),
+        ttft_per_prompt_token: Duration::ZERO,
+        token_interval: Duration::from_millis(2),
+        ..EngineConfig::default()
+    };
+    Server::start(Config { engine, ..Config::default() }).unwrap()
+}
+
 /// A server that plays this to everybody.
 pub(crate) fn playing(script: Script) -> Server {
     Server::start_scripted(Routes::new().on("/", script)).unwrap()

@@ -101,6 +101,17 @@ fn validity(page: &mut Page, summary: &Summary) {
     }
     page.pair("receive stamps", &stamps(&summary.facts.instrument));
     page.pair("client's own lag", &three(validity.client_lag_us, "validity.client_lag_us"));
+    let floor = match &summary.facts.instrument.floor {
+        Some(floor) => format!(
+            "late P99 {}, lag P99 {}, stamp error P99 {}, valid up to {} chunks/s (selftest)",
+            duration_ms(floor.lateness_us[1] / 1e3),
+            duration_ms(floor.client_lag_us[1] / 1e3),
+            duration_ms(floor.stamp_us[1] / 1e3),
+            short(floor.highest_valid_chunks_s)
+        ),
+        None => missing(summary, "validity.instrument_floor"),
+    };
+    page.pair("floor of this machine", &floor);
     let steady = &summary.steady;
     page.pair(
         "steady window",
