@@ -93,13 +93,16 @@ pub(crate) async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, OpenError> {
 }
 
 impl Connection {
-    /// Opens a connection to the first of `addresses` that answers.
+    /// Opens a connection to the first of `addresses` that answers. `stamps`
+    /// gets each step as it is taken, so that whoever gives up on a connection
+    /// knows how far it came.
     pub(crate) async fn open(
         target: &Target,
         addresses: &[SocketAddr],
         clock: Clock,
-    ) -> Result<(Self, OpenStamps), OpenError> {
-        let mut stamps = OpenStamps { resolved_at: Some(clock.now()), ..OpenStamps::default() };
+        stamps: &mut OpenStamps,
+    ) -> Result<Self, OpenError> {
+        *stamps = OpenStamps { resolved_at: Some(clock.now()), ..OpenStamps::default() };
         let mut refused = None;
         for address in addresses {
             match connect(*address).await {
@@ -124,7 +127,7 @@ impl Connection {
                         idle_since: clock.now(),
                         session: None,
                     };
-                    return Ok((connection, stamps));
+                    return Ok(connection);
                 }
                 Err(error) => refused = Some(OpenError::connecting(&error, address)),
             }

@@ -55,17 +55,22 @@ impl Attempt {
         let released_at = self.record.stamps.released_at.unwrap_or_else(|| clock.now());
         let limit = worker.job.request_timeout;
         let session = self.record.planned.session;
-        let opening = worker.checkout(session, self.reconnects > 0);
+        let mut stamps = OpenStamps::default();
+        let opening = worker.checkout(session, self.reconnects > 0, &mut stamps);
         let opened = tokio::time::timeout(until(clock.now(), released_at + limit), opening).await;
-        let (connection, stamps) = match opened {
-            Ok(Ok(opened)) => opened,
+        let connection = match opened {
+            Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
                 self.not_opened(error, clock.now());
                 return None;
             }
             Err(_) => {
-                let message = format!("no connection within {limit}");
-                self.not_opened(OpenError::failed(FailureKind::Connect, message), clock.now());
+                let (kind, what) = match stamps.connected_at {
+                    None => (FailureKind::Connect, "connection"),
+                    Some(_) => (FailureKind::Tls, "TLS handshake"),
+                };
+                let message = format!("no {what} within {limit}");
+                self.not_opened(OpenError::failed(kind, message), clock.now());
                 return None;
             }
         };

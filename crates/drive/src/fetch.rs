@@ -8,7 +8,7 @@ use wire::head;
 use wire::http1::{Decoder, Part};
 
 use crate::clock::Clock;
-use crate::connection::{Connection, Target, resolve};
+use crate::connection::{Connection, OpenStamps, Target, resolve};
 
 /// Largest body that is read here.
 const BODY_LIMIT: usize = 4 * 1024 * 1024;
@@ -99,11 +99,12 @@ fn open(target: &Target, within: Span) -> Result<Connection, FetchError> {
     runtime.block_on(async {
         let opening = async {
             let addresses = resolve(&target.url).await?;
-            Connection::open(target, &addresses, Clock::starting_in(Span::ZERO)).await
+            let clock = Clock::starting_in(Span::ZERO);
+            Connection::open(target, &addresses, clock, &mut OpenStamps::default()).await
         };
         let limit = Duration::from_micros(within.us().max(0) as u64);
         match tokio::time::timeout(limit, opening).await {
-            Ok(Ok((connection, _))) => Ok(connection),
+            Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(unreachable(error.message)),
             Err(_) => Err(FetchError::Late(within)),
         }
@@ -121,7 +122,7 @@ pub fn wait_until_listening(target: &Target, within: Span) -> Result<(), FetchEr
         loop {
             let tried = async {
                 let addresses = resolve(&target.url).await?;
-                Connection::open(target, &addresses, clock).await
+                Connection::open(target, &addresses, clock, &mut OpenStamps::default()).await
             };
             let Err(error) = tried.await else { return Ok(()) };
             if clock.now() - measure::At::ZERO >= within {

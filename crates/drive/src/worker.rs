@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 
 use measure::{At, Outcome, Record};
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use wire::api::RequestSpec;
 use workload::{After, Load, Request, Schedule};
 
@@ -67,7 +67,7 @@ impl Worker {
         let timer = Timer::new(self.clock)?;
         let load = async {
             match self.job.schedule.load() {
-                Load::Closed { .. } => self.closed_loop().await,
+                Load::Closed { .. } => self.closed_loop(&timer).await,
                 Load::Open { .. } | Load::Capped { .. } | Load::Burst => {
                     self.open_loop(&timer).await;
                 }
@@ -77,8 +77,15 @@ impl Worker {
         let (pump, sweep) = (Rc::clone(&self), Rc::clone(&self));
         reading.spawn_local(async move { pump.tap.pump().await });
         reading.spawn_local(async move { sweep.tap.sweep().await });
-        load.await;
-        Ok(())
+        tokio::select! {
+            biased;
+            () = load => Ok(()),
+            // Without its reader a worker would wait for ever.
+            joined = reading.join_next() => {
+                joined.into_iter().for_each(pass_on);
+                Err(std::io::Error::other("the worker cannot read any more"))
+            }
+        }
     }
 
     /// Lets requests go at their instants, whatever the server does.
@@ -109,10 +116,14 @@ impl Worker {
             let cap = cap.clone();
             tasks.spawn_local(async move { worker.arrive(request, prepared, cap).await });
             // Let answers be read between the sends of a burst.
-            while tasks.try_join_next().is_some() {}
+            while let Some(joined) = tasks.try_join_next() {
+                pass_on(joined);
+            }
             tokio::task::yield_now().await;
         }
-        while tasks.join_next().await.is_some() {}
+        while let Some(joined) = tasks.join_next().await {
+            pass_on(joined);
+        }
     }
 
     /// One arrival: waits for parents and for a slot under the cap, then sends.
@@ -139,10 +150,12 @@ impl Worker {
             };
             (intended_at, permit)
         };
+        // A stop comes first: it ends parents and frees slots, and nothing more
+        // may be sent because of that.
         let went = tokio::select! {
             biased;
-            went = ready => went,
             _ = stop.wait_for(|stop| *stop) => return,
+            went = ready => went,
         };
         let (intended_at, _permit) = went;
         self.perform(prepared, intended_at).await;
@@ -164,24 +177,28 @@ impl Worker {
     }
 
     /// Users who each wait for their answer before they ask again.
-    async fn closed_loop(self: &Rc<Self>) {
+    async fn closed_loop(self: &Rc<Self>, timer: &Timer) {
         let schedule = Arc::clone(&self.job.schedule);
         let users = schedule.users_of(self.id, self.job.threads).unwrap_or(0);
         let next = Rc::new(Cell::new(0u32));
+        timer.until(At::ZERO).await;
         let mut tasks = JoinSet::new();
         for _ in 0..users {
             let worker = Rc::clone(self);
             let next = Rc::clone(&next);
             tasks.spawn_local(async move { worker.user(&next).await });
         }
-        while tasks.join_next().await.is_some() {}
+        while let Some(joined) = tasks.join_next().await {
+            pass_on(joined);
+        }
     }
 
     async fn user(self: Rc<Self>, next: &Cell<u32>) {
         let schedule = Arc::clone(&self.job.schedule);
         let mut free_at = At::ZERO;
         let mut stop = self.stop.clone();
-        self.sleep_until(At::ZERO).await;
+        // Made at the first pause: users who do not think need no timer.
+        let mut timer = None;
         while !*self.stop.borrow() {
             let Some(request) = self.take_next(&schedule, next) else { return };
             let After::Slot { think } = request.after else { return };
@@ -190,10 +207,15 @@ impl Worker {
                 return;
             }
             let prepared = self.prepare(&request);
-            tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                () = self.sleep_until(intended_at) => {}
+            if intended_at > self.clock.now() {
+                if timer.is_none() {
+                    timer = Timer::new(self.clock).ok();
+                }
+                tokio::select! {
+                    biased;
+                    _ = stop.wait_for(|stop| *stop) => return,
+                    () = self.pause(timer.as_ref(), intended_at) => {}
+                }
             }
             free_at = self.perform(prepared, intended_at).await;
         }
@@ -211,14 +233,14 @@ impl Worker {
         }
     }
 
-    async fn sleep_until(&self, at: At) {
-        let pause = at - self.clock.now();
-        if pause > measure::Span::ZERO {
-            tokio::time::sleep(std::time::Duration::from_micros(pause.us() as u64)).await;
-            while self.clock.now() < at {
-                tokio::task::yield_now().await;
-            }
+    /// Waits for an instant, by a timer of its own where there was a
+    /// descriptor left for one.
+    async fn pause(&self, timer: Option<&Timer>, at: At) {
+        if let Some(timer) = timer {
+            return timer.until(at).await;
         }
+        let left = (at - self.clock.now()).us().max(0) as u64;
+        tokio::time::sleep(std::time::Duration::from_micros(left)).await;
     }
 
     /// Encodes a request of the schedule.
@@ -266,23 +288,25 @@ impl Worker {
     }
 
     /// A connection: an idle one that is fit, else a fresh one.
+    /// `stamps` gets the steps of opening one as they are taken.
     pub(crate) async fn checkout(
         &self,
         session: u32,
         fresh: bool,
-    ) -> Result<(Connection, OpenStamps), OpenError> {
+        stamps: &mut OpenStamps,
+    ) -> Result<Connection, OpenError> {
         let own = (self.job.reuse == Reuse::PerSession).then_some(session);
         if !fresh
             && self.job.reuse != Reuse::Never
             && let Some(idle) = self.tap.idle(self.job.idle_limit, own)
         {
-            return Ok((idle, OpenStamps::default()));
+            return Ok(idle);
         }
         let addresses = self.addresses().await?;
-        let (mut connection, stamps) =
-            Connection::open(&self.job.target, &addresses, self.clock).await?;
+        let mut connection =
+            Connection::open(&self.job.target, &addresses, self.clock, stamps).await?;
         connection.session = own;
-        Ok((connection, stamps))
+        Ok(connection)
     }
 
     async fn addresses(&self) -> Result<Vec<SocketAddr>, OpenError> {
@@ -292,6 +316,16 @@ impl Worker {
         let found = resolve(&self.job.target.url).await?;
         *self.addresses.borrow_mut() = Some(found.clone());
         Ok(found)
+    }
+}
+
+/// Lets a panic in a task take its worker with it: the requests of a worker
+/// that is lost are told from those that were stopped.
+fn pass_on(joined: Result<(), JoinError>) {
+    if let Err(error) = joined
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
     }
 }
 
@@ -325,11 +359,14 @@ pub(crate) async fn open_ahead(job: &Job, count: u32, clock: Clock) -> Vec<Conne
     for _ in 0..count {
         let target = job.target.clone();
         let addresses = addresses.clone();
-        tasks.spawn_local(async move { Connection::open(&target, &addresses, clock).await });
+        tasks.spawn_local(async move {
+            let mut stamps = OpenStamps::default();
+            Connection::open(&target, &addresses, clock, &mut stamps).await
+        });
     }
     let mut open = Vec::new();
     while let Some(opened) = tasks.join_next().await {
-        if let Ok(Ok((connection, _))) = opened {
+        if let Ok(Ok(connection)) = opened {
             open.push(connection);
         }
     }

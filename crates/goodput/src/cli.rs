@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use report::lang::Lang;
 
-use crate::command::{bench, explain, export, import, report as report_command, runs, selftest, sim};
+use crate::command::{
+    bench, explain, export, import, report as report_command, runs, selftest, sim,
+};
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::flags::{self, Settings, UsageError};

@@ -194,9 +194,16 @@ pub(crate) fn stream() -> Script {
     Script::new().chunked_head(0, 200, "text/event-stream")
 }
 
-/// The end of a stream that began with [`stream`].
+/// Bytes as one chunk of a body.
+pub(crate) fn chunk(bytes: &str) -> String {
+    format!("{:x}\r\n{bytes}\r\n", bytes.len())
+}
+
+/// The end of a stream that began with [`stream`], in one write: the next
+/// request may come as soon as the answer is over, and only a connection whose
+/// framing is over too can carry it.
 pub(crate) fn ending(script: Script, at_ms: u64) -> Script {
-    script.chunk(at_ms, finish("stop")).chunk(at_ms, DONE).last_chunk(at_ms)
+    script.send(at_ms, format!("{}{}0\r\n\r\n", chunk(&finish("stop")), chunk(DONE)))
 }
 
 /// A whole answer: a first token at once, a second after `ms`.

@@ -124,6 +124,7 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
     let config: Vec<_> = settings
         .stored()
         .into_iter()
+        .chain(plan.defaults(settings, schedule))
         .map(|setting| json!({"name": setting.name, "value": setting.value, "origin": setting.origin}))
         .collect();
     let object = json!({
@@ -189,6 +190,10 @@ impl Session<'_> {
         let quiet = self.settings.is_on("disable-tqdm");
         let mut progress = Progress::new(self.schedule.count(), quiet);
         let path = directory.path().to_path_buf();
+        // A run that is killed leaves its parts and this, which is enough for
+        // a report of them; it counts as interrupted then.
+        let unfinished = self.manifest(self.facts(&resolved, true), 0);
+        directory.write_json("run.json", &wire::run::encode(&unfinished))?;
         let mut writer = PartWriter::new(directory, 0, At::ZERO);
         let mut unwritten = Vec::new();
         let rules = StopRules {
@@ -232,8 +237,13 @@ impl Session<'_> {
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
         let own = summarise(&records, &summary.facts, &measure::definition::GOODPUT);
-        let files = directory.checksums().unwrap_or_default();
-        let manifest = self.manifest(&own, end.clock.anchor_ns(), files);
+        let verdict = [own.validity.verdict.name().to_owned()];
+        let reasons = own.validity.reasons.iter().map(|reason| reason.text.clone());
+        let manifest = Manifest {
+            files: directory.checksums().unwrap_or_default(),
+            validity: verdict.into_iter().chain(reasons).collect(),
+            ..self.manifest(own.facts.clone(), end.clock.anchor_ns())
+        };
         let own =
             serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
         for (name, bytes) in [("run.json", wire::run::encode(&manifest)), ("summary.json", own)] {
@@ -334,22 +344,20 @@ impl Session<'_> {
         known.throttled = throttled.map(|(before, after)| Span::from_us(after - before));
     }
 
-    fn manifest(&self, own: &Summary, anchor_ns: i64, files: Vec<(String, String)>) -> Manifest {
+    fn manifest(&self, facts: RunFacts, anchor_ns: i64) -> Manifest {
         let mut settings = self.settings.stored();
         settings.extend(self.plan.defaults(self.settings, &self.schedule));
-        let verdict = [own.validity.verdict.name().to_owned()];
-        let reasons = own.validity.reasons.iter().map(|reason| reason.text.clone());
         Manifest {
             argv: self.settings.argv(),
             settings,
-            facts: own.facts.clone(),
+            facts,
             host: host::facts(),
             started_at: self.started_at.clone(),
             anchor_monotonic_ns: anchor_ns.max(0) as u64,
             written_by: format!("goodput {}", env!("CARGO_PKG_VERSION")),
-            files,
-            validity: verdict.into_iter().chain(reasons).collect(),
-            definitions: own.definition.card().stored(),
+            files: Vec::new(),
+            validity: Vec::new(),
+            definitions: measure::definition::GOODPUT.card().stored(),
         }
     }
 }

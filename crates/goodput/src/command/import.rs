@@ -59,10 +59,7 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
 }
 
 /// Writes the rows and gives the files with their checksums.
-fn write(
-    directory: RunDirectory,
-    records: &[Record],
-) -> Result<Vec<(String, String)>, Failure> {
+fn write(directory: RunDirectory, records: &[Record]) -> Result<Vec<(String, String)>, Failure> {
     let mut writer = PartWriter::new(directory, 0, At::ZERO);
     for record in records {
         writer.push(record.clone());

@@ -202,7 +202,8 @@ fn level(level: &Level) -> Result<Reached, Failure> {
         lockstep: level.lockstep,
         ..EngineConfig::default()
     };
-    let server = Server::start(Config { engine, ..Config::default() }).map_err(Failure::internal)?;
+    let server =
+        Server::start(Config { engine, ..Config::default() }).map_err(Failure::internal)?;
     let job = job(level, &server)?;
     let schedule = Arc::clone(&job.schedule);
     let rules = StopRules { max_errors: None, max_error_rate: None };

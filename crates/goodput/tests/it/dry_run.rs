@@ -92,6 +92,8 @@ fn values_are_kept_with_their_origin_and_the_nearest_wins() {
     assert_eq!(setting(&plan, "goodput"), Some(("ttft:300 tpot:60", "config file")));
     assert_eq!(setting(&plan, "ignore-eos"), Some(("true", "environment")));
     assert_eq!(setting(&plan, "max-concurrency"), Some(("4", "command line")));
+    assert_eq!(setting(&plan, "idle-timeout"), Some(("60s", "default")));
+    assert_eq!(setting(&plan, "prefix-cache"), Some(("cold", "default")));
     assert_eq!((&plan["seed"], &plan["requests"]), (&3.into(), &9.into()));
     assert!(plan["workload"]["input_lengths"].as_str().unwrap().contains("200"));
     assert!(plan["load"].as_str().unwrap().contains("4 users"));

@@ -125,7 +125,9 @@ fn five_equal_refusals_are_3_and_the_key_is_not_shown() {
     let seen = server.requests();
     assert!((5..200).contains(&seen.len()), "{} requests were sent", seen.len());
     assert_eq!(seen[0].header("authorization"), Some("Bearer sk-0123456789"));
-    assert_eq!(told.json()["outcomes"]["by_status"]["401"], seen.len());
+    // The stop may have found one more request under way.
+    let refused = told.json()["outcomes"]["by_status"]["401"].as_u64().unwrap() as usize;
+    assert!(seen.len() - refused <= 1, "{refused} of {} were counted", seen.len());
 }
 
 #[test]

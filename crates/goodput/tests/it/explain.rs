@@ -50,6 +50,7 @@ fn the_help_of_every_command_has_the_exit_codes() {
         &["runs"],
         &["runs", "ls"],
         &["runs", "rm"],
+        &["selftest"],
         &["sim"],
         &["sim", "serve"],
     ] {
