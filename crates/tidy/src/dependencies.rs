@@ -5,7 +5,6 @@ use crate::manifest::Manifest;
 
 /// Each package that a crate here names, and why it is not written here.
 pub const ALLOWED: &[(&str, &str)] = &[
-    ("anyhow", "errors of the binary, where nobody matches on them"),
     ("arrow-array", "columns of rows: what Parquet is written from and read into"),
     ("arrow-schema", "types of those columns"),
     ("bytes", "the Parquet reader takes its file so"),
@@ -20,7 +19,6 @@ pub const ALLOWED: &[(&str, &str)] = &[
     ("nix", "system calls without unsafe code of our own: clocks, timers, sockets, signals"),
     ("parquet", "files of rows that DuckDB, pandas and polars read"),
     ("proptest", "properties over generated input (tests)"),
-    ("rand", "traits of the seeded streams"),
     ("rand_chacha", "a generator with a published algorithm, the same on every platform"),
     ("rand_distr", "gamma and exponential gaps"),
     ("rcgen", "certificates for tests of TLS (tests)"),

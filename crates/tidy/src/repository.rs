@@ -28,8 +28,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Reads the repository at `root`: what `.gitignore` names from the root
-    /// is left out.
+    /// Reads the repository at `root`: what `.gitignore` names is left out.
     ///
     /// # Errors
     ///
@@ -37,7 +36,7 @@ impl Repository {
     pub fn read(root: &Path) -> io::Result<Self> {
         let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
         let mut ignored: Vec<&str> =
-            ignored.lines().filter_map(|line| line.trim().strip_prefix('/')).collect();
+            ignored.lines().map(|line| line.trim().trim_start_matches('/')).collect();
         ignored.push(".git");
         let mut repository = Self::default();
         repository.walk(root, "", &ignored)?;
@@ -49,8 +48,10 @@ impl Repository {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
+            // An ignored name is ignored in every directory, as git does it.
+            let skip = ignored.contains(&name.as_str());
             let path = if above.is_empty() { name } else { format!("{above}/{name}") };
-            if ignored.contains(&path.as_str()) {
+            if skip || ignored.contains(&path.as_str()) {
                 continue;
             }
             if entry.file_type()?.is_dir() {

@@ -12,7 +12,7 @@ pub fn root(manifest: &Manifest) -> Vec<String> {
         );
     }
     let wanted = [
-        ("workspace", "members", "[\"crates/*\"]"),
+        ("workspace", "members", "[\"crates/*\", \"benches/*\"]"),
         ("workspace", "default-members", "[\"crates/goodput\"]"),
         ("workspace.lints.rust", "unsafe_code", "forbid"),
         ("workspace.lints.rust", "missing_docs", "warn"),
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_root_is_virtual_and_strict() {
         assert_eq!(root(&Manifest::of("[package]\nname = \"a\"\n")).len(), 6);
-        let good = "[workspace]\nmembers = [\"crates/*\"]\ndefault-members = [\"crates/goodput\"]\n\
+        let good = "[workspace]\nmembers = [\"crates/*\", \"benches/*\"]\ndefault-members = [\"crates/goodput\"]\n\
             [workspace.lints.rust]\nunsafe_code = \"forbid\"\nmissing_docs = \"warn\"\n\
             [workspace.lints.clippy]\ntoo_many_lines = \"warn\"\n";
         assert!(root(&Manifest::of(good)).is_empty());

@@ -148,6 +148,8 @@ struct Server {
     listener: TcpListener,
     alarm: TimerFd,
     control: File,
+    /// What the runner said of a line so far.
+    said: Vec<u8>,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     accepted: u64,
@@ -191,6 +193,7 @@ impl Server {
             listener,
             alarm,
             control,
+            said: Vec::new(),
             connections: Vec::new(),
             free: Vec::new(),
             accepted: 0,
@@ -261,7 +264,12 @@ impl Server {
         let mut words = [0; 256];
         let count = self.control.read(&mut words)?;
         self.stopped |= count == 0;
-        for line in String::from_utf8_lossy(&words[..count]).lines() {
+        self.said.extend_from_slice(&words[..count]);
+        // A line may come in pieces: its writer may not buffer.
+        while let Some(end) = self.said.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.said.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            let line = line.trim();
             match line.split_once(' ') {
                 Some(("watch", pid)) => {
                     self.watched = pid.parse().ok().and_then(ProcessorClock::of)
