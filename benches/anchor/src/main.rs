@@ -6,17 +6,13 @@
 //! It prints one JSON object like `instrument raw`'s.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use eventsource_stream::Eventsource;
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Deserialize;
 use serde_json::json;
-
-/// Pieces of body, over all streams: what a read gave at least.
-static PIECES: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Deserialize)]
 struct Event {
@@ -55,7 +51,7 @@ async fn read(
         .send()
         .await?;
     let mut seen = Vec::new();
-    let mut events = counted(answer.bytes_stream()).eventsource();
+    let mut events = answer.bytes_stream().eventsource();
     while let Some(event) = events.next().await {
         let Ok(event) = event else { break };
         if event.data == "[DONE]" {
@@ -69,13 +65,6 @@ async fn read(
         }
     }
     Ok(seen)
-}
-
-/// Counts the pieces of a body that carry something.
-fn counted<T>(pieces: impl Stream<Item = T>) -> impl Stream<Item = T> {
-    pieces.inspect(|_| {
-        PIECES.fetch_add(1, Ordering::Relaxed);
-    })
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
@@ -94,12 +83,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         chunks += task.await??.len() as u64;
     }
     let expected = (streams * tokens) as u64;
-    // Each answer's tail is a piece without a token.
-    let pieces = PIECES.load(Ordering::Relaxed).saturating_sub(streams as u64).max(1);
     let report = json!({
         "chunks": chunks,
         "lost": expected.saturating_sub(chunks),
-        "chunks_per_read": chunks as f64 / pieces as f64,
+        // Pieces of bodies are no reads, so the figure is left open.
+        "chunks_per_read": null,
         "rss_kb": getrusage(UsageWho::RUSAGE_SELF)?.max_rss(),
     });
     println!("{report}");

@@ -39,6 +39,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         "user_ns": ns(usage.user_time()),
         "system_ns": ns(usage.system_time()),
         "rss_kb": usage.max_rss(),
+        "sleeps": usage.voluntary_context_switches(),
+        "preempted": usage.involuntary_context_switches(),
         "wall_ns": monotonic_ns() - began_ns,
     });
     crate::say(&report.to_string());

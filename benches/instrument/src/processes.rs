@@ -34,6 +34,8 @@ pub(crate) struct Cost {
     pub(crate) cpu_ns: u64,
     /// Peak resident memory in kB.
     pub(crate) rss_kb: u64,
+    /// Times that it slept, and that it was interrupted.
+    pub(crate) switches: (u64, u64),
     /// Exit code, when it ended by itself.
     pub(crate) exit: Option<i64>,
     /// From start to end.
@@ -122,6 +124,7 @@ impl Client {
         let cost = Cost {
             cpu_ns: number("user_ns") + number("system_ns"),
             rss_kb: number("rss_kb"),
+            switches: (number("sleeps"), number("preempted")),
             exit: report["exit"].as_i64(),
             wall_ns: number("wall_ns"),
         };

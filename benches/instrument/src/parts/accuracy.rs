@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, Result1, Sample, Samples, path_text, words};
+use super::{Bench, Done, Sample, Samples, path_text, words};
 use crate::errors::{join, read_raw_log, read_run, read_truth, strays};
 use crate::processes::{own_program, repetition};
 use crate::table::{Table, median, short, spread};
@@ -14,7 +14,7 @@ const STRAY: f64 = 1.5;
 /// Streams and the gap between their tokens.
 const LOADS: &[(u64, u64)] = &[(100, 20_000), (1_000, 20_000), (4_000, 40_000)];
 
-pub(super) fn run(bench: &Bench) -> Result1 {
+pub(super) fn run(bench: &Bench) -> Done {
     let head = [
         "client",
         "load",

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, Result1, Sample, Samples, path_text, words};
+use super::{Bench, Done, Sample, Samples, path_text, words};
 use crate::errors::read_run;
 use crate::processes::repetition;
 use crate::table::{Table, spread};
@@ -42,7 +42,7 @@ struct Size {
     chunks: u64,
 }
 
-pub(super) fn run(bench: &Bench) -> Result1 {
+pub(super) fn run(bench: &Bench) -> Done {
     let head = [
         "client",
         "chunks/write",
@@ -158,6 +158,7 @@ fn single(bench: &Bench, reader: Reader, size: Size) -> Result<Value, String> {
         if report["lost"].as_u64() != Some(0) {
             return Err(format!("{} lost tokens: {printed}", reader.name()));
         }
+        // The anchor sees pieces of bodies, not reads; NaN becomes null.
         report["chunks_per_read"].as_f64().unwrap_or(f64::NAN)
     };
     Ok(json!({
@@ -165,6 +166,8 @@ fn single(bench: &Bench, reader: Reader, size: Size) -> Result<Value, String> {
         "whole_ns_per_chunk": done.cost.cpu_ns as f64 / all,
         "chunks_per_read": chunks_per_read,
         "rss_kb": done.cost.rss_kb,
+        "chunks_per_sleep": all / done.cost.switches.0.max(1) as f64,
+        "preempted": done.cost.switches.1,
         "others": done.others,
         "void": done.disturbed(),
     }))

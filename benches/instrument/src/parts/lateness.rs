@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, Result1, Sample, path_text, words};
+use super::{Bench, Done, Sample, path_text, words};
 use crate::processes::{own_program, repetition};
 use crate::table::{Table, spread};
 
-pub(super) fn run(bench: &Bench) -> Result1 {
+pub(super) fn run(bench: &Bench) -> Done {
     let head = ["beside", "p50 µs", "p99 µs", "p99.9 µs", "max µs", "sound"];
     let mut table = Table::new("(c) Lateness of arrivals, Poisson 500/s", &head);
     let mut figures = serde_json::Map::new();

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, Result1, Sample, words};
+use super::{Bench, Done, Sample, words};
 use crate::processes::repetition;
 use crate::table::{Table, spread};
 
-pub(super) fn run(bench: &Bench) -> Result1 {
+pub(super) fn run(bench: &Bench) -> Done {
     let head = ["tokens", "peak MB", "bytes per token", "whole CPU s", "wall s", "sound"];
     let mut table = Table::new("(d) Memory of one run", &head);
     let mut figures = serde_json::Map::new();

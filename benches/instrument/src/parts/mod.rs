@@ -17,13 +17,13 @@ use crate::arguments::Arguments;
 use crate::table::Table;
 
 /// What a part gives: figures for the result file, and tables.
-type Result1 = Result<(Value, Vec<Table>), String>;
+type Done = Result<(Value, Vec<Table>), String>;
 
 /// One part.
 struct Part {
     letter: char,
     name: &'static str,
-    run: fn(&Bench) -> Result1,
+    run: fn(&Bench) -> Done,
 }
 
 /// All parts in the order of the page.

@@ -4,7 +4,7 @@
 use measure::quantile;
 use serde_json::{Value, json};
 
-use super::{Bench, Result1, words};
+use super::{Bench, Done, words};
 use crate::errors::{join, read_run, read_truth, strays};
 use crate::processes::repetition;
 use crate::table::{Table, short};
@@ -27,7 +27,7 @@ struct Level {
     wrong_by: f64,
 }
 
-pub(super) fn run(bench: &Bench) -> Result1 {
+pub(super) fn run(bench: &Bench) -> Done {
     let head = [
         "req/s",
         "tokens/s",
@@ -130,7 +130,7 @@ fn level(bench: &Bench, rate: u64, seconds: f64) -> Result<Level, String> {
 }
 
 /// (v) At 70 % of the highest valid level short runs are VALID.
-pub(super) fn short_runs(bench: &Bench) -> Result1 {
+pub(super) fn short_runs(bench: &Bench) -> Done {
     let head = ["req/s", "runs", "VALID", "not valid because"];
     let mut table = Table::new("(v) Short runs at 70 % of the highest VALID rate", &head);
     let mut highest = LEVELS[0];

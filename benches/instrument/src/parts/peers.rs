@@ -6,14 +6,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Bench, Result1, Sample, path_text, words};
+use super::{Bench, Done, Sample, path_text, words};
 use crate::errors::{join, read_run, read_truth};
 use crate::processes::repetition;
 use crate::table::{Table, spread};
 
-/// 1 000 streams × 100 tokens at 20 ms, all at once.
-const STREAMS: u64 = 1_000;
-const TOKENS: u64 = 100;
+/// Streams, all at once, and tokens of each at 20 ms.
+fn size(bench: &Bench) -> (u64, u64) {
+    if bench.quick { (100, 20) } else { (1_000, 100) }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tool {
@@ -22,7 +23,7 @@ enum Tool {
     Vllm,
 }
 
-pub(super) fn run(bench: &Bench) -> Result1 {
+pub(super) fn run(bench: &Bench) -> Done {
     let head = [
         "tool",
         "whole CPU s",
@@ -41,6 +42,7 @@ pub(super) fn run(bench: &Bench) -> Result1 {
     if bench.vllm.is_some() {
         tools.push((Tool::Vllm, "vllm bench serve"));
     }
+    write_tokenizer(&bench.work.join("tokenizer"))?;
     // In turns: a drift of the machine meets all of them.
     let mut all: Vec<super::Samples> = tools.iter().map(|_| super::Samples::default()).collect();
     for round in 0..bench.repeat {
@@ -68,8 +70,9 @@ pub(super) fn run(bench: &Bench) -> Result1 {
         ]);
         figures.insert((*name).to_owned(), samples.to_json());
     }
+    let (streams, tokens) = size(bench);
     table.notes.push(format!(
-        "{STREAMS} streams × {TOKENS} tokens every 20 ms in lockstep, all sent at once, client on \
+        "{streams} streams × {tokens} tokens every 20 ms in lockstep, all sent at once, client on \
          one processor. True TTFT is the mean over the server's log. goodput's is from `sent_at`."
     ));
     Ok((Value::Object(figures), vec![table]))
@@ -81,7 +84,8 @@ fn single(bench: &Bench, tool: Tool) -> Result<Sample, String> {
         "--mode paced --lockstep --interval-us 20000 --first-token-us 20000 --truth {}",
         truth.display()
     ));
-    let (streams, tokens) = if bench.quick { (100, 20) } else { (STREAMS, TOKENS) };
+    let size = size(bench);
+    let (streams, tokens) = size;
     let result = bench.fresh("peer.json");
     let output = bench.fresh("client.out");
     let (done, printed) = repetition(
@@ -92,8 +96,8 @@ fn single(bench: &Bench, tool: Tool) -> Result<Sample, String> {
             Tool::Goodput => {
                 bench.goodput(address, &format!("--request-rate inf -n {streams} --osl {tokens}"))
             }
-            Tool::VllmRs => peer(bench.vllm_rs.as_deref(), address, &result, streams, tokens),
-            Tool::Vllm => peer(bench.vllm.as_deref(), address, &result, streams, tokens),
+            Tool::VllmRs => peer(bench.vllm_rs.as_deref(), address, &bench.work, size),
+            Tool::Vllm => peer(bench.vllm.as_deref(), address, &bench.work, size),
         },
     )?;
     let truths = read_truth(&truth)?;
@@ -130,23 +134,50 @@ fn single(bench: &Bench, tool: Tool) -> Result<Sample, String> {
     })
 }
 
-/// The command line of either of vLLM's clients, which share their flags.
-fn peer(
-    program: Option<&Path>,
-    address: &str,
-    result: &Path,
-    streams: u64,
-    tokens: u64,
-) -> Vec<String> {
-    let folder = result.parent().unwrap_or_else(|| Path::new("."));
+/// The command line of either of vLLM's clients, which share their flags. Both
+/// want a tokenizer, if only to make prompts of words.
+fn peer(program: Option<&Path>, address: &str, work: &Path, size: (u64, u64)) -> Vec<String> {
+    let (streams, tokens) = size;
     let mut command = vec![program.map(path_text).unwrap_or_default()];
     command.extend(words(&format!(
         "bench serve --backend openai-chat --base-url http://{address} --endpoint \
-         /v1/chat/completions --model tok --dataset-name random --random-input-len 8 \
-         --random-output-len {tokens} --num-prompts {streams} --request-rate inf --ignore-eos \
-         --disable-tqdm --skip-tokenizer-init --percentile-metrics ttft,itl --save-result \
-         --result-dir {} --result-filename peer.json",
-        folder.display()
+         /v1/chat/completions --model tok --tokenizer {tokenizer} --dataset-name random \
+         --random-input-len 8 --random-output-len {tokens} --num-prompts {streams} \
+         --request-rate inf --ignore-eos --temperature 0 --disable-tqdm \
+         --percentile-metrics ttft,itl --save-result --result-dir {folder} \
+         --result-filename peer.json",
+        tokenizer = work.join("tokenizer").display(),
+        folder = work.display()
     )));
     command
+}
+
+/// A tokenizer of a thousand words, in the form that both clients load from a
+/// folder: nothing has to be fetched from anywhere.
+fn write_tokenizer(folder: &Path) -> Result<(), String> {
+    let mut vocabulary = serde_json::Map::new();
+    vocabulary.insert("[UNK]".to_owned(), json!(0));
+    for number in 1..1_000 {
+        vocabulary.insert(format!("w{number}"), json!(number));
+    }
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": [],
+        "normalizer": null,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": null,
+        "decoder": null,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+    });
+    let class = json!({"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"});
+    let config = json!({"model_type": "gpt2", "vocab_size": 1_000});
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    for (name, value) in
+        [("tokenizer.json", tokenizer), ("tokenizer_config.json", class), ("config.json", config)]
+    {
+        fs::write(folder.join(name), value.to_string()).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }

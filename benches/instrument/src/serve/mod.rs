@@ -23,6 +23,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -46,6 +47,8 @@ const CONTROL: u64 = u64::MAX - 2;
 const WRITES_PER_TURN: usize = 64;
 /// Writes after which the processor is handed over, when it is not.
 const WRITES_PER_YIELD: usize = 256;
+/// Between two looks at whether the client is done with what it was given.
+const LOOK: Duration = Duration::from_micros(20);
 /// Before a deadline the thread wakes this early and spins: it is woken late.
 const EARLY_NS: u64 = 80_000;
 /// From the last request of a gate to the first token: the clients have read
@@ -462,14 +465,33 @@ impl Server {
                 }
                 writes += 1;
                 if writes % WRITES_PER_YIELD == 0 {
-                    std::thread::yield_now();
+                    self.hand_over();
                 }
             }
             open = still;
-            std::thread::yield_now();
+            self.hand_over();
             self.poll(EpollTimeout::ZERO)?;
         }
         Ok(())
+    }
+
+    /// Lets the client read what was written. Yielding alone is not enough: the
+    /// scheduler gives both the same time, so a client that costs more than
+    /// this server would fall behind and read several batches at once, which is
+    /// cheaper and late. So the server looks, asleep between the looks, until
+    /// the client's processor time stands still.
+    fn hand_over(&self) {
+        std::thread::yield_now();
+        let Some(client) = self.watched else { return };
+        let mut before = client.ns();
+        loop {
+            std::thread::sleep(LOOK);
+            let now = client.ns();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
     }
 
     fn mark(&self) -> Mark {
