@@ -131,7 +131,7 @@ pub struct Decoder {
     state: State,
     keep_alive: bool,
     excess: bool,
-    failed: Option<Error>,
+    failed: Option<Box<Error>>,
 }
 
 impl Decoder {
@@ -170,10 +170,12 @@ impl Decoder {
     /// are dropped and make the connection unfit for reuse.
     pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Part<'_>)) -> Result<(), Error> {
         if let Some(failed) = &self.failed {
-            return Err(failed.clone());
+            return Err(Error::clone(failed));
         }
         let result = self.feed_parts(bytes, &mut sink);
-        self.failed = result.as_ref().err().cloned();
+        if let Err(error) = &result {
+            self.failed = Some(Box::new(error.clone()));
+        }
         result
     }
 
@@ -196,7 +198,17 @@ impl Decoder {
                     self.state = if left == 0 { State::Done } else { State::Counted(left) };
                     rest = behind;
                 }
-                State::Chunk(chunk) => rest = self.take_chunk(chunk, rest, sink)?,
+                State::Chunk(chunk) => {
+                    // The usual chunk lies whole in the read and leaves the
+                    // state as it was.
+                    while let Some((data, behind)) = whole_chunk(chunk, rest) {
+                        sink(Part::Body(data));
+                        rest = behind;
+                    }
+                    if !rest.is_empty() {
+                        rest = self.take_chunk(chunk, rest, sink)?;
+                    }
+                }
                 State::Done => {
                     self.excess = true;
                     break;
@@ -221,22 +233,34 @@ impl Decoder {
                 return Err(Error::HeadTooLarge(self.head_limit));
             }
         }
-        // The blank line may be cut, so look a few bytes back.
         let old = self.head.len();
         let room = self.head_limit.saturating_sub(self.head_bytes);
         let taken = &rest[..rest.len().min(room)];
-        self.head.extend_from_slice(taken);
-        let from = old.saturating_sub(3);
-        let Some(end) = blank_line(&self.head[from..]).map(|end| from + end) else {
+        // The usual head lies whole in one read and is not copied.
+        let end = if old == 0 {
+            blank_line(taken)
+        } else {
+            self.head.extend_from_slice(taken);
+            // The blank line may be cut, so look a few bytes back.
+            let from = old.saturating_sub(3);
+            blank_line(&self.head[from..]).map(|end| from + end)
+        };
+        let Some(end) = end else {
             self.head_bytes += taken.len();
             if taken.len() < rest.len() {
                 return Err(Error::HeadTooLarge(self.head_limit));
             }
+            if old == 0 {
+                self.head.extend_from_slice(taken);
+            }
             return Ok(b"");
         };
         self.head_bytes += end - old;
-        let (head, framing) = parse_head(&self.head[..end])?;
-        self.head.clear();
+        let (head, framing) =
+            parse_head(if old == 0 { taken } else { &self.head }.split_at(end).0)?;
+        // It came once and is not needed again: an open answer keeps no room
+        // for it.
+        self.head = Vec::new();
         if let Some(framing) = framing {
             self.keep_alive = !head.close && framing != State::UntilClose;
             self.state = framing;
@@ -296,6 +320,37 @@ impl Decoder {
         Ok(behind)
     }
 }
+
+/// The data of a chunk that lies in `bytes` from its size to its line end,
+/// and what lies behind it. Anything less usual is `None`.
+#[inline]
+fn whole_chunk(chunk: Chunk, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    if chunk != Chunk::Size(0, 0) {
+        return None;
+    }
+    let mut size = 0usize;
+    let mut digits = 0;
+    let behind = loop {
+        let digit = match *bytes.get(digits)? {
+            byte @ b'0'..=b'9' => byte - b'0',
+            byte @ b'a'..=b'f' => byte - b'a' + 10,
+            byte @ b'A'..=b'F' => byte - b'A' + 10,
+            b'\r' if size > 0 => break bytes[digits..].strip_prefix(b"\r\n")?,
+            _ => return None,
+        };
+        size = size << 4 | usize::from(digit);
+        digits += 1;
+        if digits > WHOLE_CHUNK_DIGITS {
+            return None;
+        }
+    };
+    let (data, behind) = behind.split_at_checked(size)?;
+    Some((data, behind.strip_prefix(b"\r\n")?))
+}
+
+/// Most digits in the size of a chunk that can lie whole in a read; more are
+/// left to the careful way.
+const WHOLE_CHUNK_DIGITS: usize = 7;
 
 fn size_digit(size: u64, digits: u8, byte: u8) -> Result<Chunk, Error> {
     let digit = match byte {

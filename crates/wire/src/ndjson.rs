@@ -34,7 +34,9 @@ impl Decoder {
         let (returned, mut rest) = self.mark.strip(bytes);
         self.line.extend_from_slice(returned);
         loop {
-            let end = memchr(b'\n', rest);
+            // A line that goes over its limit is not searched any further.
+            let room = self.line_limit.saturating_sub(self.line.len());
+            let end = memchr(b'\n', &rest[..rest.len().min(room.saturating_add(1))]);
             if self.line.len() + end.unwrap_or(rest.len()) > self.line_limit {
                 let failed = TooLarge::Line(self.line_limit);
                 self.failed = Some(failed);

@@ -53,6 +53,10 @@ pub struct ReaderOptions {
     pub keep_text: bool,
     /// Bounds.
     pub limits: Limits,
+    /// Parse every event in full, also those that differ from the one before
+    /// only in their text. The reading is the same; tests and the bench
+    /// compare the two ways.
+    pub full_parse: bool,
 }
 
 /// Whether more bytes are wanted.
@@ -128,7 +132,7 @@ struct Content {
     limits: Limits,
     rows: Rows,
     body: Body,
-    decompressor: Option<Decompressor>,
+    decompressor: Option<Box<Decompressor>>,
     first_byte_us: Option<u32>,
     headers_us: Option<u32>,
     /// What the head says went wrong: nothing in the body can change it.
@@ -136,17 +140,24 @@ struct Content {
     /// What broke on the way: of no matter once the answer is whole.
     broken: Option<FailureKind>,
     failed_us: Option<u32>,
-    message: Option<String>,
-    error_code: Option<String>,
+    notes: Option<Box<Notes>>,
     http_status: Option<u16>,
     retry_after: Option<Span>,
     served_by: Option<String>,
-    content_type: String,
     warnings: Warnings,
     body_bytes: u64,
     decoded_bytes: u64,
     last_body_us: u32,
     last_body_read: u32,
+}
+
+/// What explains a failure. Most answers have none of it.
+#[derive(Debug, Default)]
+struct Notes {
+    message: Option<String>,
+    error_code: Option<String>,
+    /// Of a body that is not of the right type.
+    media_type: String,
 }
 
 /// What becomes of the body.
@@ -207,6 +218,10 @@ impl Reader {
     /// A reader for one answer of `api`.
     pub fn new(api: Api, options: ReaderOptions) -> Self {
         let limits = options.limits;
+        let mut listener = Listener::new(api, options.keep_text);
+        if options.full_parse {
+            listener.parse_in_full();
+        }
         Self {
             http: http1::Decoder::new(limits.head),
             unframed: false,
@@ -215,7 +230,7 @@ impl Reader {
                 api,
                 limits,
                 rows: Rows {
-                    listener: Listener::new(api, options.keep_text),
+                    listener,
                     events: Events::default(),
                     limit: limits.events,
                     read: 0,
@@ -230,12 +245,10 @@ impl Reader {
                 refused: None,
                 broken: None,
                 failed_us: None,
-                message: None,
-                error_code: None,
+                notes: None,
                 http_status: None,
                 retry_after: None,
                 served_by: None,
-                content_type: String::new(),
                 warnings: Warnings::NONE,
                 body_bytes: 0,
                 decoded_bytes: 0,
@@ -369,13 +382,14 @@ impl Content {
         self.headers_us.get_or_insert(at_us);
         self.http_status = Some(head.status);
         self.served_by = head.served_by.as_deref().map(|name| clip(name, MESSAGE_LIMIT).to_owned());
-        self.content_type = head.media_type();
+        let media_type = head.media_type();
         let limits = self.limits;
-        self.body = match (head.status, self.content_type.as_str()) {
+        self.body = match (head.status, media_type.as_str()) {
             (300..=399, _) => {
                 self.refused = Some(FailureKind::Redirect);
-                self.message =
+                let location =
                     head.location.as_deref().map(|at| clip(at, MESSAGE_LIMIT).to_owned());
+                self.notes().message = location;
                 Body::Ignored
             }
             (400.., _) => {
@@ -392,18 +406,19 @@ impl Content {
             },
             _ => {
                 self.refused = Some(FailureKind::BadContentType);
+                self.notes().media_type.clone_from(&media_type);
                 Body::Explanation(Vec::new())
             }
         };
         if let Some(coding) = &head.content_encoding {
             match Decompressor::new(coding) {
                 Ok(decompressor) => {
-                    self.decompressor = Some(decompressor);
+                    self.decompressor = Some(Box::new(decompressor));
                     self.warnings.add(Warnings::COMPRESSED_STREAM);
                 }
                 Err(error) => {
                     self.refused.get_or_insert(FailureKind::UnsupportedEncoding);
-                    self.message.get_or_insert(sample(&error.to_string()));
+                    self.notes().message.get_or_insert(sample(&error.to_string()));
                     self.body = Body::Ignored;
                 }
             }
@@ -464,6 +479,10 @@ impl Content {
         }
     }
 
+    fn notes(&mut self) -> &mut Notes {
+        self.notes.get_or_insert_default()
+    }
+
     fn too_large(&mut self, message: &str, at_us: u32) {
         self.fail(FailureKind::TooLarge, message, at_us);
     }
@@ -479,7 +498,7 @@ impl Content {
     fn fail(&mut self, kind: FailureKind, message: &str, at_us: u32) {
         if self.broken.is_none() {
             self.broken = Some(kind);
-            self.message.get_or_insert(sample(message));
+            self.notes().message.get_or_insert(sample(message));
         }
         self.failed_us.get_or_insert(at_us);
     }
@@ -536,11 +555,13 @@ impl Content {
     fn explain(&mut self, body: &[u8]) {
         if self.refused == Some(FailureKind::BadContentType) {
             let text = String::from_utf8_lossy(&body[..body.len().min(WRONG_TYPE_SAMPLE)]);
-            self.message = Some(format!("{}: {}", self.content_type, sample(&text)));
+            let notes = self.notes();
+            notes.message = Some(format!("{}: {}", notes.media_type, sample(&text)));
         } else {
             let (message, code) = refusal(body);
-            self.message = self.message.take().or(message);
-            self.error_code = code;
+            let notes = self.notes();
+            notes.message = notes.message.take().or(message);
+            notes.error_code = code;
         }
     }
 
@@ -582,8 +603,9 @@ impl Content {
         answer.warnings.add(self.warnings);
         // What broke behind a whole answer is no message of a failure.
         if !matches!(outcome, Outcome::Ok | Outcome::Empty) {
-            answer.message = answer.message.or(self.message);
-            answer.error_code = answer.error_code.or(self.error_code);
+            let notes = self.notes.map_or_else(Notes::default, |notes| *notes);
+            answer.message = answer.message.or(notes.message);
+            answer.error_code = answer.error_code.or(notes.error_code);
         }
         Reading {
             events: self.rows.events,
@@ -646,6 +668,13 @@ mod tests {
         for other in ["-1", "NaN", "", "Fri, 31 Dec 1999 23:59:59 GMT"] {
             assert_eq!(retry_after(other), None, "{other}");
         }
+    }
+
+    /// Thousands of answers are open at once, so an open one is kept small: it
+    /// has no buffers before there is something to put in them.
+    #[test]
+    fn an_open_reader_takes_less_than_a_kilobyte() {
+        assert!(size_of::<Reader>() <= 1_000, "{} bytes", size_of::<Reader>());
     }
 
     fn arrivals(at_us: impl IntoIterator<Item = u32>) -> Events {

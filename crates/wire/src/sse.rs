@@ -34,7 +34,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Strips one leading byte-order mark, which may be cut between reads.
 #[derive(Debug, Default)]
 pub(crate) struct LeadingMark {
-    matched: usize,
+    matched: u8,
     settled: bool,
 }
 
@@ -46,15 +46,16 @@ impl LeadingMark {
             return (b"", bytes);
         }
         for (index, &byte) in bytes.iter().enumerate() {
-            if byte != BYTE_ORDER_MARK[self.matched] {
+            if byte != BYTE_ORDER_MARK[usize::from(self.matched)] {
                 self.settled = true;
                 // The matched bytes of this read are still in front of us;
                 // only those of earlier reads have to be given back.
-                let earlier = self.matched - index.min(self.matched);
+                let matched = usize::from(self.matched);
+                let earlier = matched - index.min(matched);
                 return (&BYTE_ORDER_MARK[..earlier], bytes);
             }
             self.matched += 1;
-            if self.matched == BYTE_ORDER_MARK.len() {
+            if usize::from(self.matched) == BYTE_ORDER_MARK.len() {
                 self.settled = true;
                 return (b"", &bytes[index + 1..]);
             }
@@ -68,7 +69,7 @@ impl LeadingMark {
             return b"";
         }
         self.settled = true;
-        &BYTE_ORDER_MARK[..self.matched]
+        &BYTE_ORDER_MARK[..usize::from(self.matched)]
     }
 }
 
@@ -83,7 +84,12 @@ enum Line<'b> {
     Other,
 }
 
+#[inline]
 fn read_line(line: &[u8]) -> Line<'_> {
+    // The usual line, without a search for its colon.
+    if let Some(value) = line.strip_prefix(b"data:") {
+        return Line::Data(value.strip_prefix(b" ").unwrap_or(value));
+    }
     let (name, value) = match memchr(b':', line) {
         Some(0) => return Line::Comment,
         Some(colon) => (&line[..colon], &line[colon + 1..]),
@@ -172,27 +178,41 @@ impl Decoder {
                 self.after_cr = false;
                 rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             }
-            let end = memchr2(b'\r', b'\n', rest);
+            // A line that goes over its limit is not searched any further.
+            let room = self.line_limit.saturating_sub(self.line.len());
+            let window = &rest[..rest.len().min(room.saturating_add(1))];
+            let end = match window.first() {
+                Some(b'\r' | b'\n') => Some(0),
+                _ => memchr2(b'\r', b'\n', window),
+            };
             if self.line.len() + end.unwrap_or(rest.len()) > self.line_limit {
                 return Err(TooLarge::Line(self.line_limit));
             }
             let Some(end) = end else { break };
+            let behind = &rest[end + 1..];
             self.after_cr = rest[end] == b'\r';
-            if self.line.is_empty() {
-                match read_line(&rest[..end]) {
-                    Line::Data(value)
-                        if matches!(pending, Pending::Nothing)
-                            && value.len() <= self.event_limit =>
-                    {
-                        pending = Pending::Lent(value);
-                    }
-                    line => self.take(line, &mut pending, sink)?,
-                }
-            } else {
+            if !self.line.is_empty() {
                 self.line.extend_from_slice(&rest[..end]);
                 self.take_carried_line(&mut pending, sink)?;
+                rest = behind;
+                continue;
             }
-            rest = &rest[end + 1..];
+            match read_line(&rest[..end]) {
+                Line::Data(value)
+                    if matches!(pending, Pending::Nothing) && value.len() <= self.event_limit =>
+                {
+                    // The usual event is one data line and a blank line.
+                    if let Some(behind) = behind.strip_prefix(b"\n").filter(|_| !self.after_cr) {
+                        sink(Event { kind: &self.kind, data: value });
+                        self.kind.clear();
+                        rest = behind;
+                        continue;
+                    }
+                    pending = Pending::Lent(value);
+                }
+                line => self.take(line, &mut pending, sink)?,
+            }
+            rest = behind;
         }
         self.line.extend_from_slice(rest);
         if let Pending::Lent(data) = pending {
@@ -280,6 +300,8 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     type Seen = Vec<(String, String)>;
@@ -391,5 +413,48 @@ mod tests {
             .take_while(|byte| decoder.feed(&[*byte], |_| ()).is_ok())
             .count();
         assert_eq!(fed, 16);
+    }
+
+    #[test]
+    fn a_line_over_its_limit_is_not_kept() {
+        let mut decoder = Decoder::new(1 << 10, 1 << 10);
+        assert_eq!(decoder.feed(&vec![b'x'; 1 << 24], |_| ()), Err(TooLarge::Line(1 << 10)));
+        assert_eq!(decoder.line.capacity(), 0);
+    }
+
+    type Bytes = (Vec<u8>, Vec<u8>);
+
+    /// Events, the error if any, and the comments of a stream in pieces.
+    fn read(bytes: &[u8], piece: usize) -> (Vec<Bytes>, Option<TooLarge>, u32) {
+        let mut decoder = Decoder::new(24, 30);
+        let mut seen = Vec::new();
+        let mut failed = None;
+        for piece in bytes.chunks(piece) {
+            let taken =
+                decoder.feed(piece, |event| seen.push((event.kind.to_vec(), event.data.to_vec())));
+            failed = taken.err();
+        }
+        seen.extend(decoder.finish().map(|open| (open.kind.to_vec(), open.data.to_vec())));
+        (seen, failed, decoder.comments())
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_is_the_same_however_it_is_cut(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "data: x\n\n", "data:y\r\n\r\n", "data: z\r\r", "data: z\r\n\r", "data", "data:",
+                    "event: e\n", "\n", "\r", "\r\n", ":c\n", "id: 1\n", "data: one of 23 bytes.\n",
+                    "data: one of 24 bytes..\n\n", "data: one of 25 bytes...\n", "\u{feff}", "é",
+                ]),
+                0..20,
+            ),
+            piece in 2usize..60,
+        ) {
+            let bytes = parts.concat().into_bytes();
+            let want = read(&bytes, 1);
+            prop_assert_eq!(read(&bytes, usize::MAX), want.clone());
+            prop_assert_eq!(read(&bytes, piece), want);
+        }
     }
 }

@@ -77,7 +77,8 @@ fn read_bounded(
     close: Close,
 ) -> Reading {
     let limits = Limits { head: 512, line: 256, event: 256, body: 4096, events: 16 };
-    let mut reader = Reader::new(api, ReaderOptions { keep_text: true, limits });
+    let mut reader =
+        Reader::new(api, ReaderOptions { keep_text: true, limits, ..ReaderOptions::default() });
     if let Some(head) = head {
         reader.read_head(head, 1);
     }
@@ -415,7 +416,7 @@ fn s20_the_request_ends_at_done_and_later_bytes_move_nothing() {
 #[test]
 fn limits_end_a_body_that_does_not_end() {
     let limits = Limits { head: 512, line: 256, event: 256, body: 4096, events: 16 };
-    let options = ReaderOptions { keep_text: true, limits };
+    let options = ReaderOptions { keep_text: true, limits, ..ReaderOptions::default() };
     let event = b"data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n".to_vec();
     let endless: &[(&str, Vec<u8>)] = &[
         ("a line", vec![b'x'; 64]),
@@ -436,6 +437,25 @@ fn limits_end_a_body_that_does_not_end() {
 }
 
 #[test]
+fn an_event_of_a_gigabyte_ends_at_the_limit() {
+    let head = format!("{SSE}transfer-encoding: chunked\r\n\r\n40000000\r\ndata: {{\"x\":\"");
+    let (piece, whole) = (vec![b'x'; 64 << 10], vec![b'x'; 32 << 20]);
+    for (what, pieces) in [("in reads", vec![&piece[..]; 16 << 10]), ("at once", vec![&whole[..]])]
+    {
+        let mut reader = Reader::new(Api::OpenaiChat, ReaderOptions::default());
+        assert_eq!(reader.read(head.as_bytes(), 1), Progress::More);
+        let taken = pieces.iter().position(|piece| reader.read(piece, 2) == Progress::Over);
+        let taken: usize = pieces[..=taken.unwrap()].iter().map(|piece| piece.len()).sum();
+        let reading = reader.finish(Close::Done, 3);
+        assert_eq!(reading.outcome, Outcome::Failed(FailureKind::TooLarge), "{what}");
+        assert!(
+            what == "at once" || taken <= Limits::DEFAULT.line + piece.len(),
+            "{what}: {taken}"
+        );
+    }
+}
+
+#[test]
 fn a_decompression_bomb_is_too_large() {
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..64 {
@@ -445,7 +465,8 @@ fn a_decompression_bomb_is_too_large() {
     let bomb = bomb.finish().unwrap();
     assert!(bomb.len() < 1024);
     let limits = Limits { body: 16 << 10, ..Limits::DEFAULT };
-    let mut reader = Reader::new(Api::OpenaiChat, ReaderOptions { keep_text: false, limits });
+    let mut reader =
+        Reader::new(Api::OpenaiChat, ReaderOptions { limits, ..ReaderOptions::default() });
     reader.read(format!("{SSE}content-encoding: gzip\r\n\r\n").as_bytes(), 1);
     assert_eq!(reader.read(&bomb, 2), Progress::Over);
     let reading = reader.finish(Close::Done, 3);

@@ -10,6 +10,7 @@ mod ollama;
 mod openai;
 mod responses;
 mod sglang;
+mod template;
 mod tgi;
 mod triton;
 mod whole;
@@ -18,6 +19,7 @@ use measure::{Answer, Carries, FailureKind, ReasoningDisclosure, Tokens, TokensS
 
 use crate::api::{Api, EndMark};
 use json::Fault;
+use template::{Channel, Fitting, Template, Trace, Varying};
 
 /// What one event carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +51,10 @@ pub struct Listener {
     /// What the answer said so far. Texts are kept only when asked.
     answer: Answer,
     now: Now,
+    trace: Trace,
+    /// The form of the last event that was nothing but a text.
+    template: Option<Box<Template>>,
+    full_parse: bool,
     /// `[DONE]` came.
     done: bool,
     /// An event of the API's own ended the answer.
@@ -78,7 +84,7 @@ pub struct Listener {
 }
 
 /// What the event at hand has said so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Now {
     carries: Carries,
     choice: Option<u8>,
@@ -90,16 +96,26 @@ struct Now {
 }
 
 /// A set of choice indices.
-#[derive(Clone, Copy, Debug, Default)]
-struct ChoiceSet([u64; 4]);
+#[derive(Clone, Debug, Default)]
+struct ChoiceSet {
+    /// Those below 64, one bit each.
+    low: u64,
+    /// The others: nobody asks for so many.
+    high: Option<Box<[u64; 3]>>,
+}
 
 impl ChoiceSet {
     fn add(&mut self, choice: u8) {
-        self.0[usize::from(choice >> 6)] |= 1 << (choice & 63);
+        let word = match usize::from(choice >> 6) {
+            0 => &mut self.low,
+            word => &mut self.high.get_or_insert_default()[word - 1],
+        };
+        *word |= 1 << (choice & 63);
     }
 
-    fn len(self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
+    fn len(&self) -> u32 {
+        let high = self.high.iter().flat_map(|words| words.iter());
+        self.low.count_ones() + high.map(|word| word.count_ones()).sum::<u32>()
     }
 }
 
@@ -114,6 +130,9 @@ impl Listener {
             api,
             answer,
             now: Now::default(),
+            trace: Trace::default(),
+            template: None,
+            full_parse: false,
             done: false,
             terminal: false,
             malformed: false,
@@ -135,6 +154,12 @@ impl Listener {
         }
     }
 
+    /// Parses every event in full from now on, with the same result: there to
+    /// compare the two ways.
+    pub fn parse_in_full(&mut self) {
+        self.full_parse = true;
+    }
+
     /// Takes one event. `None` when it is none: blank data, or anything after
     /// the end of the answer. Behind an API's own terminal event a `[DONE]`
     /// that a gateway added is still counted.
@@ -143,7 +168,35 @@ impl Listener {
         if data.is_empty() || self.done || (self.terminal && data != DONE) {
             return None;
         }
+        if let Some(template) = &mut self.template
+            && let Some(fitting) = template.fit(kind, data)
+        {
+            self.hear_fitting(&fitting);
+        } else {
+            self.hear_in_full(kind, data);
+        }
+        Some(self.close_event())
+    }
+
+    /// Takes an event of a known form: it does what the event did that the
+    /// form was learnt from.
+    fn hear_fitting(&mut self, fitting: &Fitting<'_>) {
+        self.now = fitting.now;
+        let choice = self.now.choice.unwrap_or(0);
+        match fitting.channel {
+            Channel::Text => self.text(choice, &fitting.text(self.answer.text.is_some())),
+            Channel::Reasoning | Channel::Summary => {
+                let text = fitting.text(self.answer.reasoning.is_some());
+                self.reasoning(choice, &text, fitting.channel == Channel::Summary);
+            }
+        }
+    }
+
+    /// Not inlined, so that the usual event does not pay for its frame.
+    #[inline(never)]
+    fn hear_in_full(&mut self, kind: &[u8], data: &[u8]) {
         self.now = Now::default();
+        self.trace = Trace::default();
         if data == DONE {
             self.done = true;
             self.now.carries = Carries::DONE;
@@ -152,8 +205,24 @@ impl Listener {
             self.now.carries = Carries::NOT_JSON;
         } else if self.dispatch(kind, data).is_err() {
             self.hear_repaired(kind, data);
+        } else if !self.full_parse
+            && let Some(text) = self.trace.text_in(data)
+        {
+            let varying = self.varying();
+            self.template.get_or_insert_default().learn(kind, data, text, self.now, varying);
         }
-        Some(self.close_event())
+    }
+
+    /// The fields of this API's events that differ from event to event and
+    /// mean nothing here.
+    fn varying(&self) -> &'static [Varying] {
+        match self.api {
+            Api::OpenaiChat | Api::OpenaiCompletions => openai::VARYING,
+            Api::OpenaiResponses => responses::VARYING,
+            Api::Ollama | Api::OllamaGenerate => ollama::VARYING,
+            Api::Tgi => tgi::VARYING,
+            Api::Anthropic | Api::Sglang | Api::Triton => &[],
+        }
     }
 
     /// True when the data of an event that was still open is whole: the
@@ -356,6 +425,9 @@ impl Listener {
     fn choice(&mut self, index: u32) -> u8 {
         let choice = u8::try_from(index).unwrap_or(u8::MAX);
         self.choices.add(choice);
+        if self.now.choice.is_some() {
+            self.trace.beyond();
+        }
         self.now.choice.get_or_insert(choice);
         choice
     }
@@ -375,6 +447,7 @@ impl Listener {
         if text.is_empty() {
             return;
         }
+        self.trace.text(Channel::Text, text);
         self.output(choice, Carries::TEXT);
         if let (0, Some(kept)) = (choice, &mut self.answer.text) {
             kept.push_str(text);
@@ -386,6 +459,8 @@ impl Listener {
         if text.is_empty() {
             return;
         }
+        let channel = if summary { Channel::Summary } else { Channel::Reasoning };
+        self.trace.text(channel, text);
         self.output(choice, Carries::REASONING);
         if summary {
             self.summarised_reasoning = true;
@@ -399,6 +474,7 @@ impl Listener {
 
     /// Reasoning of which only an encrypted block was sent.
     fn redacted_reasoning(&mut self) {
+        self.trace.beyond();
         self.redacted_reasoning = true;
     }
 
@@ -407,6 +483,7 @@ impl Listener {
         if name.is_empty() && arguments.is_empty() {
             return;
         }
+        self.trace.beyond();
         self.output(choice, Carries::TOOL_CALL);
         if let (0, Some(kept)) = (choice, &mut self.answer.tool_arguments) {
             kept.push_str(arguments);
@@ -418,6 +495,7 @@ impl Listener {
         if reason.is_empty() {
             return;
         }
+        self.trace.beyond();
         self.carries(Carries::FINISH);
         self.finish_reasons = self.finish_reasons.saturating_add(1);
         self.aborted |= ABORTED.contains(&reason);
@@ -428,6 +506,7 @@ impl Listener {
     /// servers repeat and accumulate it.
     fn completion_count(&mut self, count: Option<u32>) {
         if let Some(count) = count {
+            self.trace.beyond();
             self.carries(Carries::USAGE);
             self.now.completion = Some(self.now.completion.unwrap_or(0).max(count));
         }
@@ -436,6 +515,7 @@ impl Listener {
     /// A completion count from before there was output.
     fn placeholder_count(&mut self, count: Option<u32>) {
         if count.is_some() {
+            self.trace.beyond();
             self.carries(Carries::USAGE);
         }
         self.placeholder = self.placeholder.max(count);
@@ -443,6 +523,9 @@ impl Listener {
 
     /// The other counts; the latest value of each.
     fn prompt_counts(&mut self, prompt: Option<u32>, cached: Option<u32>, reasoning: Option<u32>) {
+        if prompt.or(cached).or(reasoning).is_some() {
+            self.trace.beyond();
+        }
         if prompt.is_some() {
             self.carries(Carries::USAGE);
         }
@@ -458,23 +541,29 @@ impl Listener {
     }
 
     fn logprobs(&mut self, count: u32) {
+        if count > 0 {
+            self.trace.beyond();
+        }
         self.logprobs = self.logprobs.saturating_add(count);
     }
 
     /// The server's own timings; those of the last event that has some.
     fn timings(&mut self, timings: Vec<(String, f64)>) {
         if !timings.is_empty() {
+            self.trace.beyond();
             self.answer.server_timings = timings;
         }
     }
 
     /// The API's own event that ends an answer.
     fn terminal(&mut self) {
+        self.trace.beyond();
         self.terminal = true;
     }
 
     /// An error object inside the stream; the first one counts.
     fn error(&mut self, message: &str, code: &str) {
+        self.trace.beyond();
         self.carries(Carries::ERROR);
         if self.in_band {
             return;

@@ -6,6 +6,10 @@ use serde_json::value::RawValue;
 
 use super::Listener;
 use super::json::{Count, Fault, Flag, Lax, List, Number, Text};
+use super::template::Varying;
+
+/// Every line is stamped.
+pub(super) const VARYING: &[Varying] = &[(1, "created_at")];
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -6,6 +6,10 @@ use serde::Deserialize;
 
 use super::Listener;
 use super::json::{Count, Fault, Lax, Length, List, Name, Numbers, Text};
+use super::template::Varying;
+
+/// Servers stamp each chunk; OpenAI pads them against eavesdroppers.
+pub(super) const VARYING: &[Varying] = &[(1, "created"), (1, "id"), (1, "obfuscation")];
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

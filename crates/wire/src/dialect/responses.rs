@@ -6,6 +6,10 @@ use serde::Deserialize;
 use super::Listener;
 use super::json::{Count, Fault, Lax, List, Name, Text};
 use super::openai::{CompletionDetails, PromptDetails};
+use super::template::Varying;
+
+/// The number of the event, and padding against eavesdroppers.
+pub(super) const VARYING: &[Varying] = &[(1, "sequence_number"), (1, "obfuscation")];
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

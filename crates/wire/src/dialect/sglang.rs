@@ -92,6 +92,8 @@ pub(super) fn hear(data: &[u8], ear: &mut Listener) -> serde_json::Result<()> {
         ear.grown.push((choice, Grown::default()));
         ear.grown.len() - 1
     });
+    // What is new depends on the text before, not on this event alone.
+    ear.trace.beyond();
     let new = ear.grown[at].1.grow(event.text.as_str());
     ear.text(choice, new);
     if let Some(meta) = &event.meta_info.0 {

@@ -5,6 +5,10 @@ use serde::Deserialize;
 
 use super::Listener;
 use super::json::{Count, Fault, Flag, Lax, List, Text};
+use super::template::Varying;
+
+/// The number of the event, and of its token what is not its text.
+pub(super) const VARYING: &[Varying] = &[(1, "index"), (2, "id"), (2, "logprob")];
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 use std::io::Write as _;
 
 /// Heads and body of the reads, or the error.
@@ -205,4 +206,79 @@ fn unknown_codings_and_broken_data_are_errors() {
     let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(inflate("gzip", &[&head, &[0xff; 64]]), Err(Error::Compressed));
     assert_eq!(inflate("deflate", &[&[0x78, 0x9c], &[0xff; 64]]), Err(Error::Compressed));
+}
+
+#[test]
+fn a_chunk_size_cut_by_a_read_is_one_size() {
+    let body = format!("12\r\n{}\r\n5\r\nabcde\r\n0\r\n\r\n", "x".repeat(0x12));
+    let response = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{body}");
+    let (_, want, ..) = decode(&[response.as_bytes()]);
+    assert_eq!(want.len(), 0x12 + 5);
+    for cut in 0..response.len() {
+        let (one, two) = response.as_bytes().split_at(cut);
+        assert_eq!(decode(&[one, two]).1, want, "cut at {cut}");
+    }
+}
+
+#[test]
+fn an_open_answer_keeps_no_room_for_its_head() {
+    for cut in [10, 1000] {
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".as_bytes();
+        let (one, two) = head.split_at(cut.min(head.len()));
+        let (heads, body, decoder, _) = decode(&[one, two]);
+        assert_eq!((heads.len(), body.len(), decoder.head.capacity()), (1, 3, 0));
+    }
+}
+
+/// Pieces of a chunked body, right ones mostly.
+fn chunk_piece() -> impl Strategy<Value = String> {
+    let sized = |size: usize, style: usize| {
+        let data = "data: {}\n\n".chars().cycle().take(size).collect::<String>();
+        match style {
+            0 => format!("{size:X}\r\n{data}\r\n"),
+            1 => format!("{size:x};x=y\r\n{data}\r\n"),
+            2 => format!("{size:07x} \n{data}\n"),
+            3 => format!("{size:09x}\r\n{data}\r\n"),
+            _ => format!("{size:x}\r\n{data}\r\n"),
+        }
+    };
+    let broken = prop::sample::select(vec![
+        "0\r\n\r\n",
+        "0\r\nx: y\r\n\r\n",
+        "\r\n",
+        "\n",
+        "x",
+        "1",
+        "2\r\n",
+        "1\r\nab\r\n",
+        "5;\r\nabc",
+        "00000000\r\n",
+        "fffffff\r\n",
+        "ffffffffffffffff\r\n",
+        "1\r\na\n",
+        "1\r\na\r\r\n",
+    ]);
+    prop_oneof![
+        6 => (1usize..300, 0usize..9).prop_map(move |(size, style)| sized(size, style)),
+        1 => broken.prop_map(str::to_owned),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn a_chunked_body_is_the_same_however_it_is_cut(
+        pieces in prop::collection::vec(chunk_piece(), 0..8), size in 1usize..400,
+    ) {
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let bytes = [head, &pieces.concat()].concat().into_bytes();
+        let facts = |reads: &[&[u8]]| {
+            let (heads, body, decoder, result) = decode(reads);
+            (heads, body, result, decoder.is_done(), decoder.is_reusable(), decoder.state)
+        };
+        let want = facts(&bytes.chunks(1).collect::<Vec<_>>());
+        prop_assert_eq!(facts(&[&bytes]), want.clone());
+        prop_assert_eq!(facts(&bytes.chunks(size).collect::<Vec<_>>()), want);
+    }
 }
