@@ -75,7 +75,13 @@ impl Attempt {
             }
         };
         self.note_opening(stamps);
-        let options = ReaderOptions { keep_text: worker.job.keep_text, ..ReaderOptions::default() };
+        // A token an event at most, and a few events around them.
+        let limit_tokens = self.record.planned.max_output_tokens.map_or(0, |n| n.get() + 8);
+        let options = ReaderOptions {
+            keep_text: worker.job.keep_text,
+            expected_events: limit_tokens as usize,
+            ..ReaderOptions::default()
+        };
         let reader = Reader::new(worker.job.api, options);
         let sent_at = *self.record.stamps.sent_at.get_or_insert_with(|| clock.now());
         let exchange = Exchange::new(
@@ -143,7 +149,6 @@ impl Attempt {
         self.record.stamps.headers_at = after(reading.headers_us);
         self.record.stamps.ended_at = after(Some(reading.ended_us));
         self.record.events = reading.events;
-        self.record.events.shrink();
         self.record.answer = reading.answer;
         self.record.answer.reconnects = self.reconnects;
         self.record.outcome = reading.outcome;

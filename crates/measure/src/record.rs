@@ -189,12 +189,14 @@ impl Events {
         self.choice.push(event.choice);
     }
 
-    /// Gives back memory that no further event will need.
-    pub fn shrink(&mut self) {
-        self.at_us.shrink_to_fit();
-        self.carries.shrink_to_fit();
-        self.tokens.shrink_to_fit();
-        self.choice.shrink_to_fit();
+    /// Columns of these rows, with no room to spare.
+    pub fn of(rows: &[Event]) -> Self {
+        Self {
+            at_us: rows.iter().map(|event| event.at_us).collect(),
+            carries: rows.iter().map(|event| event.carries).collect(),
+            tokens: rows.iter().map(|event| event.tokens).collect(),
+            choice: rows.iter().map(|event| event.choice).collect(),
+        }
     }
 
     /// The event at `index`.

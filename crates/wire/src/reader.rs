@@ -57,7 +57,13 @@ pub struct ReaderOptions {
     /// only in their text. The reading is the same; tests and the bench
     /// compare the two ways.
     pub full_parse: bool,
+    /// Events that are likely to come, to make room for at once: rows that
+    /// move while they grow cost more than the parsing.
+    pub expected_events: usize,
 }
+
+/// Rows made room for at most before any came: 3 MB.
+const ROOM_LIMIT: usize = 1 << 18;
 
 /// Whether more bytes are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +183,9 @@ enum Body {
 #[derive(Debug)]
 struct Rows {
     listener: Listener,
-    events: Events,
+    /// Rows while they come: one line of memory is touched an event, where
+    /// columns would touch four.
+    events: Vec<Event>,
     limit: usize,
     /// Number of the current read, and of the read of the last row.
     read: u32,
@@ -231,7 +239,7 @@ impl Reader {
                 limits,
                 rows: Rows {
                     listener,
-                    events: Events::default(),
+                    events: Vec::with_capacity(options.expected_events.min(ROOM_LIMIT)),
                     limit: limits.events,
                     read: 0,
                     last_row_read: 0,
@@ -608,7 +616,7 @@ impl Content {
             answer.error_code = answer.error_code.or(notes.error_code);
         }
         Reading {
-            events: self.rows.events,
+            events: Events::of(&self.rows.events),
             answer,
             outcome,
             first_byte_us: self.first_byte_us,
@@ -642,7 +650,7 @@ fn retry_after(value: &str) -> Option<Span> {
 }
 
 /// Whether output that was streamed also arrived as a stream.
-fn delivery_warning(events: &Events) -> Warnings {
+fn delivery_warning(events: &[Event]) -> Warnings {
     let arrivals: Vec<u32> =
         events.iter().filter(|event| event.carries.is_arrival()).map(|event| event.at_us).collect();
     let gaps = arrivals.len().saturating_sub(1);
@@ -677,12 +685,9 @@ mod tests {
         assert!(size_of::<Reader>() <= 1_000, "{} bytes", size_of::<Reader>());
     }
 
-    fn arrivals(at_us: impl IntoIterator<Item = u32>) -> Events {
-        let mut events = Events::default();
-        for at_us in at_us {
-            events.push(Event { at_us, carries: Carries::TEXT, ..Event::default() });
-        }
-        events
+    fn arrivals(at_us: impl IntoIterator<Item = u32>) -> Vec<Event> {
+        let event = |at_us| Event { at_us, carries: Carries::TEXT, ..Event::default() };
+        at_us.into_iter().map(event).collect()
     }
 
     #[test]
@@ -695,7 +700,7 @@ mod tests {
             (arrivals((0..20).map(|n| n / 19)), Warnings::NONE),
             (arrivals((0..40).map(|n| n / 2)), Warnings::NONE),
         ] {
-            assert_eq!(delivery_warning(&events), want, "{:?}", events.at_us);
+            assert_eq!(delivery_warning(&events), want, "{events:?}");
         }
     }
 }
