@@ -133,6 +133,13 @@ impl Client {
     }
 }
 
+/// True when clients can be started as batch processes. On a processor that
+/// they share with the server they would otherwise be woken by its first write
+/// and read chunk by chunk: a sleep in each, which is not what is measured.
+fn has_chrt() -> bool {
+    Command::new("chrt").arg("--max").output().is_ok_and(|output| output.status.success())
+}
+
 /// One repetition: starts a server, runs the client that `command` makes for
 /// its address to its end, stops the server. Gives also what the client
 /// printed.
@@ -146,7 +153,10 @@ pub(crate) fn repetition(
     let before = Busy::now();
     let own_before = own.ns().unwrap_or(0);
     let mut running = TokenServer::start(server.0, server.1)?;
-    let words = command(&running.address);
+    let mut words = command(&running.address);
+    if server.0 == client_core && has_chrt() {
+        words.splice(0..0, ["chrt", "--batch", "0"].map(str::to_owned));
+    }
     let client = Client::start(client_core, output, &words)?;
     running.watch(client.pid)?;
     let (cost, printed) = client.wait()?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Bench, Done, Sample, Samples, path_text, words};
 use crate::errors::read_run;
 use crate::processes::repetition;
-use crate::table::{Table, spread};
+use crate::table::{Table, median, short, spread};
 
 /// Two R of a triple that differ by more make it void.
 const DRIFT: f64 = 0.10;
@@ -49,6 +49,7 @@ pub(super) fn run(bench: &Bench) -> Done {
         "ratio to R",
         "CPU ns/chunk",
         "chunks/read",
+        "chunks/sleep",
         "RSS MB",
         "whole process ns/chunk",
         "sound triples",
@@ -91,6 +92,7 @@ fn row(reader: Reader, samples: &Samples, chunks: u64, who: &str) -> Vec<String>
         ratio,
         spread(&of("cpu_ns_per_chunk")),
         spread(&of("chunks_per_read")),
+        short(median(&of("chunks_per_sleep"))),
         spread(&megabytes),
         spread(&of("whole_ns_per_chunk")),
         samples.count(),

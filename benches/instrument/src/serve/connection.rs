@@ -123,8 +123,8 @@ impl Connection {
         let left = answer.ask.tokens - answer.sent;
         if left > 0 {
             let count = left.min(payload.most() as u32);
+            let bytes = payload.tokens(answer.ask.shape, answer.sent, count as usize);
             answer.sent += count;
-            let bytes = payload.tokens(answer.ask.shape, count as usize);
             if log {
                 let length = answer.token_ns.len() + count as usize;
                 // Read last, so that nothing but the write lies behind it.

@@ -484,8 +484,9 @@ impl Server {
         std::thread::yield_now();
         let Some(client) = self.watched else { return };
         let mut before = client.ns();
-        loop {
-            std::thread::sleep(LOOK);
+        for doubled in 0.. {
+            // Each look interrupts a client that still reads.
+            std::thread::sleep(LOOK * (1 << doubled.min(5)));
             let now = client.ns();
             if now == before {
                 return;

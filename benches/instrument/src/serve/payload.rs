@@ -11,7 +11,7 @@ const CHAT: &str = concat!(
 /// The same of the completions API.
 const COMPLETION: &str = concat!(
     r#"{"id":"cmpl-bf9f0d0c31225ee1a7c3","object":"text_completion","created":1795960280,"#,
-    r#""model":"tok","service_tier":null,"system_fingerprint":"fp_44709d6f","choices":[{"index":0,"#,
+    r#""model":"tok","service_tier":null,"system_fingerprint":"fp_44","choices":[{"index":0,"#,
     r#""text":" token","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}"#
 );
 
@@ -24,11 +24,52 @@ pub(crate) enum Shape {
     Completion,
 }
 
+/// What tokens say, in turn, between the quotes of JSON: of different lengths,
+/// with escapes and text that is not ASCII, so that a reader cannot live on one
+/// event being like the one before.
+const WORDS: [&str; 16] = [
+    " token",
+    "lications",
+    " a",
+    ".",
+    "\\n",
+    " the",
+    " \\\"so",
+    "corpor",
+    "ate",
+    " word",
+    "字",
+    " of",
+    " agents",
+    "é",
+    " themselves",
+    ",",
+];
+
 /// Encoded answers.
 pub(crate) struct Payload {
-    chat: Vec<u8>,
-    completion: Vec<u8>,
+    chat: Ring,
+    completion: Ring,
     most: usize,
+}
+
+/// Token events one after the other: a full turn of the words, and as many more
+/// as one write may carry.
+struct Ring {
+    bytes: Vec<u8>,
+    /// Where each event begins, and where the last one ends.
+    starts: Vec<usize>,
+}
+
+impl Ring {
+    fn new(event: &str, most: usize) -> Self {
+        let mut ring = Self { bytes: Vec::new(), starts: vec![0] };
+        for word in WORDS.iter().cycle().take(WORDS.len() + most) {
+            ring.bytes.extend(framed(&event.replace(" token", word)));
+            ring.starts.push(ring.bytes.len());
+        }
+        ring
+    }
 }
 
 /// The head of every streamed answer.
@@ -38,7 +79,7 @@ charset=utf-8\r\ncache-control: no-store\r\ntransfer-encoding: chunked\r\n\r\n";
 impl Payload {
     /// Payloads of writes that carry up to `most` tokens.
     pub(crate) fn new(most: usize) -> Self {
-        Self { chat: framed(CHAT).repeat(most), completion: framed(COMPLETION).repeat(most), most }
+        Self { chat: Ring::new(CHAT, most), completion: Ring::new(COMPLETION, most), most }
     }
 
     /// Tokens that one write carries at most.
@@ -46,13 +87,15 @@ impl Payload {
         self.most
     }
 
-    /// `count` token events, each its own HTTP chunk, for one write.
-    pub(crate) fn tokens(&self, shape: Shape, count: usize) -> &[u8] {
-        let bytes = match shape {
+    /// `count` token events from the `from`th of an answer on, each its own
+    /// HTTP chunk, for one write.
+    pub(crate) fn tokens(&self, shape: Shape, from: u32, count: usize) -> &[u8] {
+        let ring = match shape {
             Shape::Chat => &self.chat,
             Shape::Completion => &self.completion,
         };
-        &bytes[..bytes.len() / self.most * count]
+        let first = from as usize % WORDS.len();
+        &ring.bytes[ring.starts[first]..ring.starts[first + count]]
     }
 
     /// Everything after the last token: finish reason, counts, `[DONE]`, end
@@ -97,10 +140,22 @@ mod tests {
             let event = json.len() + "data: \n\n".len();
             assert!((255..=265).contains(&event), "{event}");
         }
+    }
+
+    #[test]
+    fn a_write_carries_the_next_words_of_the_answer() {
         let payload = Payload::new(8);
-        let one = payload.tokens(Shape::Chat, 1).len();
-        assert_eq!(payload.tokens(Shape::Chat, 8).len(), 8 * one);
-        assert!(payload.tokens(Shape::Chat, 3).ends_with(b"\n\n\r\n"));
+        for from in 0..40 {
+            let together = payload.tokens(Shape::Chat, from, 8).to_vec();
+            let one_by_one: Vec<u8> = (from..from + 8)
+                .flat_map(|token| payload.tokens(Shape::Chat, token, 1).to_vec())
+                .collect();
+            assert_eq!(together, one_by_one);
+        }
+        for word in WORDS {
+            let json = CHAT.replace(" token", word);
+            serde_json::from_str::<serde_json::Value>(&json).expect(word);
+        }
     }
 
     #[test]
