@@ -69,15 +69,20 @@ pub(crate) fn errors_against_truth(
     let bytes = store::read_file(path.as_ref(), 4 << 30)?;
     let file = wire::truth::decode(&bytes)
         .map_err(|error| Failure::new(Exit::Usage, format!("--ground-truth {path}: {error}")))?;
-    let truths: Vec<Truth<'_>> = file
-        .truths
+    let truths = by_index(&file.truths);
+    Ok(accuracy_text(&accuracy::accuracy(records, &truths, anchor_ns)))
+}
+
+/// Lines of truth by the index that a request's id ends with. Ids of other
+/// clients are no matter.
+pub(crate) fn by_index(truths: &[wire::truth::Truth]) -> Vec<Truth<'_>> {
+    truths
         .iter()
         .filter_map(|truth| {
             let index = truth.id.rsplit_once('-')?.1.parse().ok()?;
             Some(Truth { index, arrival_ns: truth.arrival_ns, token_ns: &truth.token_ns })
         })
-        .collect();
-    Ok(accuracy_text(&accuracy::accuracy(records, &truths, anchor_ns)))
+        .collect()
 }
 
 fn accuracy_text(errors: &accuracy::Accuracy) -> String {
@@ -109,7 +114,9 @@ pub(crate) fn thresholds(rules: &[Threshold], summary: &Summary) -> Exit {
     for rule in rules {
         let words = match rule.judge(summary) {
             Outcome::Passed(_) => continue,
-            Outcome::Missed(value) => format!("is {}", report::number::short(value)),
+            Outcome::Missed(value) => {
+                format!("is {} {}", report::number::short(value), rule.unit())
+            }
             Outcome::Undefined => "is not defined for this run, so it counts as missed".to_owned(),
         };
         crate::say(&format!("--fail-if {:?}: {words}", rule.text));

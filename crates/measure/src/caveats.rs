@@ -39,7 +39,7 @@ fn interrupted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     summary.facts.interrupted.then(|| {
         Caveat::new(
             "interrupted",
-            "The run was interrupted: figures cover what had been sent by then.",
+            "The run was stopped before its end: figures cover what had been sent by then.",
         )
     })
 }

@@ -213,7 +213,7 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let metrics = distributions(&timed, facts, definition, &chunk_gaps);
     let ttft = metrics.iter().find(|(key, _)| *key == "ttft_ms").map(|(_, d)| d);
     let ttft = (ttft.and_then(|d| d.figure("p50")), ttft.and_then(|d| d.figure("p99")));
-    let tokens = token_totals(&timed);
+    let tokens = token_totals(&timed, facts);
     let outcomes = OutcomeCounts::of(records);
     let mut summary = Summary {
         definition: *definition,
@@ -475,7 +475,13 @@ fn cut_off(request: &Timed<'_>, metric: &Metric, limit_ms: Option<f64>) -> Sampl
     waited.or(limit_ms).map_or(Sample::Unbounded, Sample::AtLeast)
 }
 
-fn token_totals(timed: &[Timed<'_>]) -> TokenTotals {
+/// True for an API whose prompt count leaves cached tokens out (Anthropic's
+/// `input_tokens`), where others' includes them.
+fn prompt_excludes_cached(facts: &RunFacts) -> bool {
+    facts.api == "anthropic"
+}
+
+fn token_totals(timed: &[Timed<'_>], facts: &RunFacts) -> TokenTotals {
     let mut totals = TokenTotals::default();
     let mut sources: BTreeMap<TokensSource, u64> = BTreeMap::new();
     let add = |total: &mut Option<u64>, tokens: u32| {
@@ -496,7 +502,10 @@ fn token_totals(timed: &[Timed<'_>]) -> TokenTotals {
             Err(_) => totals.uncounted.1 += 1,
         }
         match counts.prompt {
-            Some(tokens) => add(&mut totals.input, tokens.get()),
+            Some(tokens) => {
+                let apart = counts.cached.filter(|_| prompt_excludes_cached(facts));
+                add(&mut totals.input, tokens.get() + apart.map_or(0, |cached| cached.get()));
+            }
             None => totals.uncounted.0 += 1,
         }
         if let Some(tokens) = counts.cached {
@@ -540,9 +549,14 @@ fn load_figures(
     let due = records.iter().filter(|r| !facts.interrupted || r.stamps.released_at.is_some());
     let duration_s = windows.makespan.map(|window| window.length().s()).or(windows.throughput_s);
     let completed = timed.iter().filter(|request| request.success).count() as f64;
+    let released_inside = |record: &&Record| {
+        let window = windows.arrival;
+        // The last arrival lies on the window's edge, a hair of lateness away.
+        record.stamps.released_at.zip(window).is_some_and(|(at, window)| at <= window.until)
+    };
     LoadFigures {
         offered_rps: rate(due.count()),
-        released_rps: rate(records.iter().filter(|r| r.stamps.released_at.is_some()).count()),
+        released_rps: rate(records.iter().filter(released_inside).count()),
         completed_rps: duration_s.filter(|s| *s > 0.0).map(|s| completed / s),
         max_in_flight: window::max_in_flight(records),
         duration_s,

@@ -151,6 +151,17 @@ impl Threshold {
         }
     }
 
+    /// The unit of the figure, for people.
+    pub fn unit(&self) -> &'static str {
+        match &self.figure {
+            Figure::Metric { key, .. } => {
+                metric::find(key).map_or("", |metric| metric.unit.symbol())
+            }
+            Figure::Goodput => "req/s",
+            Figure::Attainment(_) | Figure::ErrorRate => "(a share)",
+        }
+    }
+
     /// True when the rule needs an SLO.
     pub fn needs_slo(&self) -> bool {
         matches!(self.figure, Figure::Attainment(_) | Figure::Goodput)

@@ -303,8 +303,11 @@ pub fn validity(
     let judged = facts.load.kind != LoadKind::Unknown;
     let run_end = records.iter().filter_map(|r| r.stamps.ended_at).max();
     let due = |record: &&Record| {
-        // After an interrupt, what had not come due was never owed.
-        !facts.interrupted || run_end.is_some_and(|end| record.stamps.intended_at <= end)
+        // After an interrupt, what had not come due was never owed; without a
+        // schedule in time nothing comes due but by being released.
+        let came = facts.load.kind.has_schedule()
+            && run_end.is_some_and(|end| record.stamps.intended_at <= end);
+        !facts.interrupted || record.stamps.released_at.is_some() || came
     };
     let planned = records.iter().filter(due).count() as u64;
     let released =

@@ -8,6 +8,9 @@ use crate::{RunDirectory, StoreError};
 /// The most rows of one part.
 pub const PART_ROWS: usize = 50_000;
 
+/// The most events of one part: encoding holds a part's columns once more.
+pub const PART_EVENTS: usize = 1 << 20;
+
 /// The longest that a record waits to be written.
 pub const PART_SPAN: Span = Span::from_ms(10_000);
 
@@ -28,7 +31,8 @@ impl PartSink for RunDirectory {
 }
 
 /// Collects the records of one worker and writes them in parts: every
-/// [`PART_ROWS`] rows or [`PART_SPAN`], whichever comes first.
+/// [`PART_ROWS`] rows or [`PART_SPAN`], whichever comes first, and never more
+/// than [`PART_EVENTS`] events in one, unless one record has more.
 ///
 /// It keeps the records that it has written too, for the report at the end:
 /// one copy in memory serves both. After a failed write it tries again a
@@ -87,7 +91,7 @@ impl<S: PartSink> PartWriter<S> {
         self.flush_at = now + PART_SPAN;
         let some = !self.waiting().is_empty();
         while !self.waiting().is_empty() {
-            let rows = self.waiting().len().min(PART_ROWS);
+            let rows = part_rows(self.waiting());
             let part = &self.waiting()[..rows];
             let written = self.sink.write_part(self.worker, self.next_part, part);
             self.failing = written.is_err();
@@ -118,6 +122,16 @@ impl<S: PartSink> PartWriter<S> {
     pub fn sink(&self) -> &S {
         &self.sink
     }
+}
+
+/// The number of leading records that make one part: at least one.
+fn part_rows(records: &[Record]) -> usize {
+    let mut events = 0;
+    let fits = records.iter().take(PART_ROWS).take_while(|record| {
+        events += record.events.len();
+        events <= PART_EVENTS
+    });
+    fits.count().max(1)
 }
 
 #[cfg(test)]
@@ -212,5 +226,19 @@ mod tests {
         writer.push(record(0));
         assert!(writer.flush(At::ZERO).expect("the disk takes all"));
         assert_eq!(writer.parts(), 1);
+    }
+
+    #[test]
+    fn parts_hold_a_bounded_number_of_events() {
+        let disk = Disk::default();
+        let mut writer = PartWriter::new(&disk, 0, At::ZERO);
+        for index in 0..3 {
+            let mut long = record(index);
+            long.events =
+                measure::Events::of(&vec![measure::Event::default(); PART_EVENTS / 2 + 1]);
+            writer.push(long);
+        }
+        writer.flush(At::ZERO).unwrap();
+        assert_eq!(*disk.parts.borrow(), [(0, 0, 1), (0, 1, 1), (0, 2, 1)]);
     }
 }

@@ -348,8 +348,12 @@ impl Engine {
     }
 }
 
-const FAST: ReaderOptions =
-    ReaderOptions { keep_text: true, limits: wire::reader::Limits::DEFAULT, full_parse: false };
+const FAST: ReaderOptions = ReaderOptions {
+    keep_text: true,
+    limits: wire::reader::Limits::DEFAULT,
+    full_parse: false,
+    expected_events: 0,
+};
 const FULL: ReaderOptions = ReaderOptions { full_parse: true, ..FAST };
 
 /// A text as JSON by the habits of several writers.

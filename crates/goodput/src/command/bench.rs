@@ -227,7 +227,7 @@ impl Session<'_> {
         if let Err(error) = saved {
             unwritten.push(error.to_string());
         }
-        let mut facts = self.facts(&resolved, end.early == Some(Early::Interrupted));
+        let mut facts = self.facts(&resolved, stopped(end.early.as_ref()));
         self.note_instrument(&mut facts, &end.instrument, throttled_us);
         let (mut records, directory) = writer.into_parts();
         records.sort_by_key(|record| record.index);
@@ -236,7 +236,11 @@ impl Session<'_> {
         let summary = summarise(&records, &facts, &definition);
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
-        let own = summarise(&records, &summary.facts, &measure::definition::GOODPUT);
+        let own = if definition == measure::definition::GOODPUT {
+            summary.clone()
+        } else {
+            summarise(&records, &summary.facts, &measure::definition::GOODPUT)
+        };
         let verdict = [own.validity.verdict.name().to_owned()];
         let reasons = own.validity.reasons.iter().map(|reason| reason.text.clone());
         let manifest = Manifest {
@@ -360,6 +364,12 @@ impl Session<'_> {
             definitions: measure::definition::GOODPUT.card().stored(),
         }
     }
+}
+
+/// True when what was left of the schedule was never owed: the user stopped
+/// the run, or a rule of the user's did.
+const fn stopped(early: Option<&Early>) -> bool {
+    matches!(early, Some(Early::Interrupted | Early::TooManyErrors(_)))
 }
 
 impl Finished {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use drive::secret::Secrets;
 use drive::{Control, Happening, IDLE_LIMIT, Instrument, Job, Reuse, StopRules, Target, tls};
 use fake::{Config, EngineConfig, Server};
-use measure::accuracy::{Accuracy, Truth, accuracy};
+use measure::accuracy::{Accuracy, accuracy};
 use measure::definition::{Endpoint, SERVICE};
 use measure::facts::{Floor, InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
 use measure::request::Settings as MetricSettings;
@@ -215,14 +215,7 @@ fn level(level: &Level) -> Result<Reached, Failure> {
     })
     .map_err(Failure::internal)?;
     let log = server.stop();
-    let truths: Vec<Truth<'_>> = log
-        .truths
-        .iter()
-        .filter_map(|truth| {
-            let index = truth.id.rsplit_once('-')?.1.parse().ok()?;
-            Some(Truth { index, arrival_ns: truth.arrival_ns, token_ns: &truth.token_ns })
-        })
-        .collect();
+    let truths = output::by_index(&log.truths);
     let facts = facts(level, &schedule, &end.instrument);
     Ok(Reached {
         summary: summarise(&records, &facts, &SERVICE),

@@ -222,3 +222,53 @@ fn a_time_out_that_had_its_first_token_has_a_ttft() {
     close(ttft.censored, 1.0 / 3.0);
     close(metric(&summary.all_requests_metrics, "e2el_ms").censored, 2.0 / 3.0);
 }
+
+#[test]
+fn anthropics_prompt_count_leaves_cached_tokens_out() {
+    let answered = |index| {
+        streamed(index, 100, 200, 11).edit(|r| {
+            r.answer.counts.prompt = Some(Tokens::new(70));
+            r.answer.counts.cached = Some(Tokens::new(24));
+        })
+    };
+    let records = records([answered(0)]);
+    let of = |api: &str| {
+        let mut facts = facts(LoadKind::Burst);
+        facts.api = api.to_owned();
+        summary(&records, &facts)
+    };
+    let (anthropic, openai) = (of("anthropic"), of("openai-chat"));
+    assert_eq!((anthropic.tokens.input, openai.tokens.input), (Some(94), Some(70)));
+    let ratio = |s: &measure::summary::Summary| {
+        s.throughput.input_computed_tok_s.unwrap() / s.throughput.input_tok_s.unwrap()
+    };
+    close(Some(ratio(&anthropic)), 70.0 / 94.0);
+    close(Some(ratio(&openai)), 46.0 / 70.0);
+}
+
+#[test]
+fn what_a_cap_let_go_after_the_arrivals_is_not_released_in_their_window() {
+    // Four arrivals in a window of 1 s; the cap lets the last two go later.
+    let records = records((0..4u32).map(|index| {
+        streamed(index, 100, 200, 11).edit(move |r| {
+            r.stamps.intended_at = measure::At::from_us(i64::from(index) * 250_000);
+            let held = if index < 2 { 0 } else { 3_000_000 };
+            r.stamps.released_at = Some(r.stamps.intended_at + Span::from_us(held));
+            r.stamps.sent_at = r.stamps.released_at;
+        })
+    }));
+    let load = summary(&records, &facts(LoadKind::Capped)).load;
+    close(load.offered_rps, 4.0);
+    close(load.released_rps, 2.0);
+}
+
+#[test]
+fn an_interrupted_closed_loop_owed_nothing_more() {
+    let mut records = records([streamed(0, 100, 200, 11), streamed(1, 100, 200, 11)]);
+    let more = (2..10).map(|index| request(index).outcome(Outcome::Cancelled).unreleased());
+    records.extend(crate::build::records(more));
+    let mut facts = facts(LoadKind::Closed);
+    facts.interrupted = true;
+    let reasons = summary(&records, &facts).validity.reasons;
+    assert!(reasons.iter().all(|reason| reason.id != "released_below_planned"), "{reasons:?}");
+}

@@ -4,7 +4,7 @@ use measure::Carries;
 use serde::Deserialize;
 
 use super::Listener;
-use super::json::{Count, Fault, Lax, List, Name, Text};
+use super::json::{Count, Fault, Lax, List, Name, Numbers, Text};
 use super::openai::{CompletionDetails, PromptDetails};
 use super::template::Varying;
 
@@ -28,6 +28,8 @@ struct Event<'a> {
     message: Text<'a>,
     #[serde(borrow)]
     code: Name<'a>,
+    /// llama.cpp's own, beside the response.
+    timings: Numbers,
 }
 
 /// The response object, inside the last event or as a whole body.
@@ -104,6 +106,7 @@ pub(super) fn hear(kind: &[u8], data: &[u8], ear: &mut Listener) -> serde_json::
             ear.redacted_reasoning();
         }
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+            ear.timings(event.timings.0);
             let response = event.response.0.unwrap_or_default();
             hear_end(&response, kind, ear);
             ear.terminal();

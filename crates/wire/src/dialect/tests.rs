@@ -183,6 +183,12 @@ fn a16_cached_tokens_and_timings_of_openai_servers() {
     let timings = vec![("prompt_n".to_owned(), 8.0), ("prompt_ms".to_owned(), 43.2)];
     assert_eq!(answer.server_timings, timings);
 
+    // llama.cpp puts them beside the response, not into it.
+    let responses = r#"{"type":"response.completed","response":{"status":"completed",
+        "usage":{"input_tokens":3,"output_tokens":2}},"timings":{"predicted_n":2}}"#;
+    let (_, answer) = hear(Api::OpenaiResponses, &[responses]);
+    assert_eq!(answer.server_timings, [("predicted_n".to_owned(), 2.0)]);
+
     let vllm = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1},
         "metrics":{"queue_time_ms":1.5,"mean_itl_ms":null}}"#;
     let (_, answer) = hear(Api::OpenaiCompletions, &[vllm]);
