@@ -88,7 +88,8 @@ pub struct End {
 /// What the instrument knows of itself after a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Instrument {
-    /// Whether the kernel stamped what arrived: `kernel`, `user` or `mixed`.
+    /// Whether the kernel stamped what arrived: `kernel`, `user`, `mixed`, or
+    /// `none` when nothing came.
     pub stamp_source: &'static str,
     /// User stamp − kernel stamp in µs: p50, p99, max.
     pub client_lag_us: Option<[f64; 3]>,
@@ -245,7 +246,8 @@ fn instrument(reports: &[Report]) -> Instrument {
         stamp_source: match (stamped, unstamped > 0) {
             (true, false) => "kernel",
             (true, true) => "mixed",
-            (false, _) => "user",
+            (false, true) => "user",
+            (false, false) => "none",
         },
         client_lag_us: stamped.then(|| {
             [us(lag.value_at_quantile(0.5)), us(lag.value_at_quantile(0.99)), us(lag.max())]

@@ -95,6 +95,9 @@ fn an_unreachable_target_is_3_with_one_sentence() {
             + summary["outcomes"]["cancelled"].as_u64().unwrap(),
         20
     );
+    // Nothing was received, so nothing was stamped in user space either.
+    assert_eq!(summary["validity"]["stamp_source"], "none");
+    assert!(!summary["caveats"].to_string().contains("user_stamps"));
     assert!(workplace.at("run/run.json").exists());
     // Without a model the list of models is asked for first.
     let told = workplace.run(&["bench", &url]).exits(3).says(&["/v1/models"]);

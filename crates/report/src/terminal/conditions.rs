@@ -134,6 +134,7 @@ fn stamps(instrument: &InstrumentFacts) -> String {
     });
     match instrument.stamp_source.as_str() {
         "" => format!("n/a ({})", Undefined::NotInFile.text()),
+        "none" => "n/a (nothing was received)".to_owned(),
         source => format!("{source}{error}"),
     }
 }

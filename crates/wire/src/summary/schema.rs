@@ -95,7 +95,7 @@ const VALIDITY: &[Member] = &[
     ("lateness_us", "object?", "How late requests were sent: p50, p99, max."),
     ("client_lag_us", "object?", "User stamp less kernel stamp: p50, p99, max."),
     ("burst_length_ms", "number?", "First to last send, when all was intended at once."),
-    ("stamp_source", "string", "Where receive stamps come from: kernel or user."),
+    ("stamp_source", "string", "Where receive stamps come from: kernel, user, mixed or none."),
     ("stamp_error_p99_us", "number?", "How much too late a receive stamp may be, at p99."),
     ("busiest_thread", "number?", "The busiest sending thread's share of its time."),
     ("throttled_ms", "number?", "Time for which the control group held the process back."),
