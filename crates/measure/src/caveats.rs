@@ -7,6 +7,7 @@ use crate::record::{Record, TokensSource, Warnings};
 use crate::request::Timed;
 use crate::slo::{Judgement, judge};
 use crate::summary::Summary;
+use crate::unit::Span;
 
 type Rule = fn(&Summary, &[Record]) -> Option<Caveat>;
 
@@ -27,6 +28,7 @@ const RULES: &[Rule] = &[
     token_counts_disagree,
     reconnected,
     user_stamps,
+    client_bottleneck,
     clock_step,
 ];
 
@@ -237,6 +239,40 @@ fn user_stamps(summary: &Summary, records: &[Record]) -> Option<Caveat> {
             "user_stamps",
             "Arrivals were stamped in user space: the client's own delay is inside them and is \
              not bounded.",
+        )
+    })
+}
+
+/// A client that was behind while the server was not: user space saw answers
+/// long after the kernel had them, or handing over the requests took a good
+/// part of the time to first token.
+fn client_bottleneck(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+    // As for lateness, less than a millisecond is the machine's own noise.
+    const LAG_LIMIT_US: f64 = 5_000.0;
+    const WRITE_FLOOR: Span = Span::from_ms(1);
+    let lag = summary.validity.client_lag_us.map(|[_, p99, _]| p99);
+    let behind = lag.filter(|p99| *p99 > LAG_LIMIT_US).map(|p99| {
+        format!("answers waited up to {:.1} ms at P99 for the client to read them", p99 / 1e3)
+    });
+    let writes = records.iter().filter_map(|record| {
+        let stamps = &record.stamps;
+        let (sent_at, written_at) = (stamps.sent_at?, stamps.written_at?);
+        let first = record.events.iter().find(|event| event.carries.is_arrival())?;
+        let writing = written_at - sent_at;
+        Some(writing > WRITE_FLOOR && writing.us() * 10 > i64::from(first.at_us))
+    });
+    let (slow, all) = writes.fold((0u64, 0u64), |(slow, all), is| (slow + u64::from(is), all + 1));
+    let uploading = (slow * 100 > all).then(|| {
+        format!("for {slow} of {all} requests, writing them took more than 10 % of the TTFT")
+    });
+    let said: Vec<String> = [behind, uploading].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| {
+        Caveat::new(
+            "client_bottleneck",
+            format!(
+                "The client or its network may be what is slow, not the server: {}.",
+                said.join("; ")
+            ),
         )
     })
 }

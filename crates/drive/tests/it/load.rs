@@ -1,6 +1,10 @@
 //! Load models: who sends when.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use fake::{Routes, Server};
 use measure::{At, Outcome, PerSecond, Span, Tokens};
@@ -8,7 +12,7 @@ use workload::{
     After, CacheRegime, Lengths, Load, OutputLength, PromptRef, PromptSource, Request, Stop,
 };
 
-use crate::build::{Bench, answer, closed, even, index};
+use crate::build::{Bench, DONE, answer, closed, even, finish, index, text};
 
 fn slow_server(ms: u64) -> Server {
     Server::start_scripted(Routes::new().on("/", answer(ms))).unwrap()
@@ -63,6 +67,35 @@ fn a_closed_loop_has_as_many_in_flight_as_it_has_users() {
         ran.all_ok();
         assert_eq!((ran.records.len(), ran.most_in_flight()), (25, 5));
     }
+}
+
+/// A pool of 100 connections would make the server look as if it took no more.
+/// This server answers nobody until it holds all 200 requests at once.
+#[test]
+fn l04_two_hundred_asked_for_are_two_hundred_at_the_server() {
+    const USERS: u32 = 200;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let all_here = Arc::new(Barrier::new(USERS as usize));
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (mut connection, all_here) = (connection.unwrap(), Arc::clone(&all_here));
+            thread::spawn(move || {
+                // One that only tried whether anybody listens says nothing.
+                if connection.read(&mut [0; 4096]).unwrap() > 0 {
+                    all_here.wait();
+                    let body = format!("{}{}{DONE}", text("one"), finish("stop"));
+                    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream";
+                    write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
+                }
+            });
+        }
+    });
+    let mut bench = Bench::at(&url).load(closed(USERS), USERS);
+    bench.threads = 2;
+    let ran = bench.run();
+    ran.all_ok();
+    assert_eq!(ran.most_in_flight(), USERS as i32);
 }
 
 #[test]

@@ -262,6 +262,31 @@ fn l02_coordinated_omission() {
     assert!(caveat.text.contains("8.1"), "{}", caveat.text);
 }
 
+/// The client is the bottleneck: the case's prompts of 50 000 tokens take long
+/// to write, and its event loop is late to read. Neither is the server's time.
+#[test]
+fn l05_a_client_that_is_the_bottleneck_says_so() {
+    let said = |write_ms: i64, lag_p99_us: f64| {
+        let records = records((0..10).map(|index| {
+            streamed(index, 1_300, 2_300, 11).edit(|record| {
+                record.stamps.written_at =
+                    record.stamps.sent_at.map(|sent| sent + Span::from_ms(write_ms));
+            })
+        }));
+        let mut facts = facts(LoadKind::Burst);
+        facts.instrument.client_lag_us = Some([20.0, lag_p99_us, lag_p99_us]);
+        let caveats = summary(&records, &facts).caveats;
+        caveats.into_iter().find(|caveat| caveat.id == "client_bottleneck").map(|c| c.text)
+    };
+    assert_eq!(said(1, 4_900.0), None);
+    // A tenth of 1.3 s is 130 ms.
+    assert_eq!(said(130, 20.0), None);
+    let text = said(131, 20.0).expect("a caveat");
+    assert!(text.contains("10 of 10") && !text.contains("P99"), "{text}");
+    let text = said(1, 5_100.0).expect("a caveat");
+    assert!(text.contains("5.1 ms at P99") && !text.contains("writing"), "{text}");
+}
+
 #[test]
 fn l08_the_clock_stops_at_the_body_and_not_at_the_head() {
     // Head at 20 ms, whole body at 2000 ms, 100 tokens: 50 tok/s, not 5000.
