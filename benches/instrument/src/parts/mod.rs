@@ -79,6 +79,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         Some(path) => fs::write(path, text).map_err(|error| format!("{path}: {error}")),
         None => Ok(()),
     };
+    if arguments.text("work").is_none() {
+        // What is left behind would only take room.
+        let _ = fs::remove_dir_all(&bench.work);
+    }
     write("json", &format!("{:#}\n", Value::Object(figures)))?;
     write("markdown", &page)
 }
@@ -102,7 +106,8 @@ impl Bench {
         let [.., client_core, server_core] = cores[..] else {
             return Err("two processors are needed: one for the server, one for the client".into());
         };
-        let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let set = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
+        let from = |name: &str| set(name).map(PathBuf::from);
         let quick = arguments.has("quick");
         let work = match arguments.text("work") {
             Some(path) => PathBuf::from(path),

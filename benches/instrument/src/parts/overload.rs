@@ -1,6 +1,8 @@
 //! (e) Overload: the load is raised until the run is no longer VALID. What is
 //! tested is that it does stop being VALID, before its figures are wrong.
 
+use std::collections::BTreeMap;
+
 use measure::quantile;
 use serde_json::{Value, json};
 
@@ -152,8 +154,11 @@ pub(super) fn short_runs(bench: &Bench) -> Done {
             crate::tell(&format!("    run {number}: {}", level.verdict));
         }
     }
-    let why: Vec<&str> =
-        reasons.iter().filter_map(|list| list.get(0)?.get("id")?.as_str()).collect();
+    let mut why: BTreeMap<&str, usize> = BTreeMap::new();
+    for id in reasons.iter().filter_map(|list| list.get(0)?.get("id")?.as_str()) {
+        *why.entry(id).or_default() += 1;
+    }
+    let why: Vec<String> = why.iter().map(|(id, count)| format!("{id} × {count}")).collect();
     let valid = runs - reasons.len();
     table.rows.push(vec![
         rate.to_string(),
