@@ -83,18 +83,23 @@ impl Distribution {
         Self::of_samples(samples.into_iter().map(Sample::Exact).collect(), undefined, extra)
     }
 
-    /// The distribution in milliseconds of spans in whole microseconds. Ten
-    /// million gaps are 40 MB in this form and 240 MB as [`Sample`]s.
-    pub fn of_us(mut spans_us: Vec<u32>, undefined: Vec<(Undefined, u64)>, extra: &[f64]) -> Self {
-        spans_us.sort_unstable();
-        let n = spans_us.len();
-        let mut distribution = Self {
+    /// A distribution that knows how many samples it has, and no figure yet.
+    fn without_figures(n: usize, undefined: Vec<(Undefined, u64)>, extra: &[f64]) -> Self {
+        Self {
             n: n as u64,
             undefined,
             percentiles: vec![None; PERCENTILES.len()],
             extra: extra.iter().map(|percent| (*percent, None)).collect(),
             ..Self::default()
-        };
+        }
+    }
+
+    /// The distribution in milliseconds of spans in whole microseconds. Ten
+    /// million gaps are 40 MB in this form and 240 MB as [`Sample`]s.
+    pub fn of_us(mut spans_us: Vec<u32>, undefined: Vec<(Undefined, u64)>, extra: &[f64]) -> Self {
+        spans_us.sort_unstable();
+        let n = spans_us.len();
+        let mut distribution = Self::without_figures(n, undefined, extra);
         let ms = |index: usize| f64::from(spans_us[index]) / 1e3;
         let (Some(first), Some(last)) = (spans_us.first(), spans_us.last()) else {
             return distribution;
@@ -120,13 +125,7 @@ impl Distribution {
     ) -> Self {
         samples.sort_by(|a, b| a.most().total_cmp(&b.most()).then(a.least().total_cmp(&b.least())));
         let n = samples.len();
-        let mut distribution = Self {
-            n: n as u64,
-            undefined,
-            percentiles: vec![None; PERCENTILES.len()],
-            extra: extra.iter().map(|percent| (*percent, None)).collect(),
-            ..Self::default()
-        };
+        let mut distribution = Self::without_figures(n, undefined, extra);
         if n == 0 {
             return distribution;
         }

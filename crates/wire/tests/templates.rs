@@ -29,6 +29,16 @@ struct Engine {
 const TWO_CHOICES: &str = "two choices in turn";
 const TWO_CHANNELS: &str = "two channels in every event";
 
+/// A chat answer that is nothing but its output.
+const CHAT: Engine = Engine {
+    name: "",
+    api: Api::OpenaiChat,
+    kind: "",
+    opening: &[],
+    output: |_, _| String::new(),
+    closing: &["[DONE]"],
+};
+
 const ENGINES: &[Engine] = &[
     Engine {
         name: "vLLM",
@@ -196,109 +206,82 @@ const ENGINES: &[Engine] = &[
     },
     Engine {
         name: "finish reason in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"content":{text}}},"finish_reason":"stop"}}]}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "log probabilities in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"content":{text}}},"logprobs":{{"content":[{{}}]}}}}]}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "timings in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"content":{text}}}}}],"timings":{{"predicted_n":3}}}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "prompt count in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"content":{text}}}}}],"usage":{{"prompt_tokens":3}}}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "tool call beside the text",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"role":"assistant","content":{text},"tool_calls":[{{"function":{{"arguments":"b"}}}}]}}}}]}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "role and token ids in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"role":"assistant","content":{text}}},"token_ids":[1,2]}}]}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: TWO_CHANNELS,
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(r#"{{"choices":[{{"index":0,"delta":{{"content":{text},"reasoning":"r"}}}}]}}"#)
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "two choices in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"content":{text}}}}},{{"index":1,"delta":{{"content":"b"}}}}]}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
     Engine {
         name: "encrypted reasoning in every event",
-        api: Api::OpenaiChat,
-        kind: "",
-        opening: &[],
         output: |_, text| {
             format!(
                 r#"{{"choices":[{{"index":0,"delta":{{"content":{text},"reasoning_details":[{{"type":"reasoning.encrypted"}}]}}}}]}}"#
             )
         },
-        closing: &["[DONE]"],
+        ..CHAT
     },
 ];
 

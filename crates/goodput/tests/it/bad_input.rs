@@ -240,22 +240,10 @@ fn the_first_model_that_is_listed_is_asked() {
 #[test]
 fn a_reader_that_goes_away_is_no_crash() {
     let (workplace, server) = (Workplace::new(), engine());
-    let mut command = workplace.command(&[
-        "bench",
-        "--url",
+    let mut command = workplace.bench_command(
         &server.url(),
-        "--model",
-        "m",
-        "--prompt",
-        "hi",
-        "-n",
-        "2",
-        "--osl",
-        "2",
-        "--out",
-        "run",
-        "--allow-invalid",
-    ]);
+        &["-n", "2", "--osl", "2", "--out", "run", "--allow-invalid"],
+    );
     let mut child = command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

@@ -211,23 +211,8 @@ fn an_interrupt_is_130_with_records_and_report() {
             Script::new().chunked_head(0, 200, "text/event-stream").chunk(0, text("one")).stall(1)
         })
         .unwrap();
-        let mut command = workplace.command(&[
-            "bench",
-            "--url",
-            &server.url(),
-            "--model",
-            "m",
-            "--prompt",
-            "hi",
-            "-n",
-            "40",
-            "-c",
-            "4",
-            "--json",
-            "-",
-            "--out",
-            "run",
-        ]);
+        let mut command = workplace
+            .bench_command(&server.url(), &["-n", "40", "-c", "4", "--json", "-", "--out", "run"]);
         let piped = std::process::Stdio::piped;
         let child = command.stdout(piped()).stderr(piped()).spawn().unwrap();
         for _ in 0..4 {

@@ -1,94 +1,31 @@
 //! `--json`: its form, and that nothing else is on standard output.
 
 use serde_json::Value;
-use wire::summary::KEYS;
 
+use crate::designed::{DISTRIBUTION, GOODPUT, NESTED, TOP};
 use crate::program::Workplace;
 use crate::servers::{engine, refusing, slow_engine};
 
-/// Keys that the design lists inside others, by path. An empty list stands for
-/// an object whose keys are not fixed.
-const NESTED: &[(&str, &[&str])] = &[
-    (
-        "load",
-        &["kind", "offered_rps", "released_rps", "completed_rps", "max_in_flight", "duration_s"],
-    ),
-    ("outcomes", &["ok", "empty", "failed", "not_sent", "cancelled", "by_kind"]),
-    (
-        "metrics",
-        &[
-            "ttft_ms",
-            "ttfc_ms",
-            "tpot_ms",
-            "icl_ms",
-            "itl_ms",
-            "e2el_ms",
-            "generation_ms",
-            "finish_lag_ms",
-        ],
-    ),
-    (
-        "throughput",
-        &[
-            "output_tok_s",
-            "input_computed_tok_s",
-            "input_cached_tok_s",
-            "input_tok_s",
-            "total_tok_s",
-            "req_s",
-            "wasted_tok_s",
-        ],
-    ),
-    ("steady", &["window_s"]),
-    (
-        "goodput",
-        &[
-            "slo",
-            "req_s",
-            "tok_s",
-            "good",
-            "of",
-            "attainment",
-            "vacuous",
-            "undecided",
-            "per_slo",
-            "per_label",
-        ],
-    ),
+/// Members further inside that a run with objectives has, by path. An empty
+/// list stands for an object whose keys are not fixed.
+const DEEPER: &[(&str, &[&str])] = &[
+    ("goodput", GOODPUT),
     ("goodput/per_slo/ttft", &["limit", "met", "of"]),
     ("goodput/per_slo/tpot", &["limit", "met", "of"]),
-    ("tokens", &["input", "output", "source", "cached", "wasted"]),
     ("efficiency", &[]),
     ("service_metrics", &["ttft_ms", "e2el_ms"]),
     ("all_requests_metrics", &["ttft_ms", "e2el_ms"]),
-    ("validity", &["verdict", "reasons", "lateness_us", "client_lag_us", "instrument_floor"]),
     ("validity/lateness_us", &["p50", "p99", "max"]),
     ("definitions", &["ttft", "tpot", "itl_unit", "token_source"]),
     ("definitions/ttft", &["start", "end"]),
     ("absent", &[]),
 ];
 
-const DISTRIBUTION: &[&str] = &[
-    "n",
-    "n_undefined",
-    "mean",
-    "std",
-    "min",
-    "p50",
-    "p90",
-    "p95",
-    "p99",
-    "p999",
-    "max",
-    "few_samples",
-    "unbounded",
-];
-
 #[track_caller]
 fn has_all_keys(summary: &Value) {
-    let missing: Vec<_> = KEYS.iter().filter(|key| summary.get(**key).is_none()).collect();
+    let missing: Vec<_> = TOP.iter().filter(|key| summary.get(**key).is_none()).collect();
     assert!(missing.is_empty(), "no {missing:?}");
-    for (path, keys) in NESTED {
+    for (path, keys) in NESTED.iter().chain(DEEPER) {
         let inner = summary.pointer(&format!("/{path}")).and_then(Value::as_object);
         let inner = inner.unwrap_or_else(|| panic!("{path} is no object"));
         for key in *keys {
@@ -233,7 +170,7 @@ fn the_embedded_engine_says_that_it_is_one() {
 
 #[track_caller]
 fn has_all_keys_but_goodput(summary: &Value) {
-    assert!(KEYS.iter().all(|key| summary.get(*key).is_some()));
+    assert!(TOP.iter().all(|key| summary.get(*key).is_some()));
     nulls_have_reasons(summary);
 }
 

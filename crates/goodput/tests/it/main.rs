@@ -1,6 +1,9 @@
 //! The binary as a user or a script meets it: its flags, files, exit codes and
 //! output, against servers on loopback.
 
+// The members of the summary as the design lists them.
+#[path = "../../../wire/tests/designed/mod.rs"]
+mod designed;
 // Starting the binary, and what it told.
 mod program;
 // Servers to measure: scripted answers and the engine.

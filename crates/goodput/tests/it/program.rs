@@ -70,8 +70,13 @@ impl Workplace {
 
     /// As [`Self::bench`], with the exit code of what the run is.
     pub(crate) fn judged_bench(&self, url: &str, more: &[&str]) -> Told {
+        Told::of(self.bench_command(url, more).output().unwrap())
+    }
+
+    /// The command of [`Self::judged_bench`], for a test that starts it itself.
+    pub(crate) fn bench_command(&self, url: &str, more: &[&str]) -> Command {
         let start = ["bench", "--url", url, "--model", "m", "--prompt", "hi"];
-        self.run(&[&start, more].concat())
+        self.command(&[&start, more].concat())
     }
 
     /// Exports the run in `directory` and gives its rows.
