@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use measure::At;
 use measure::definition::GOODPUT;
 use measure::summary::summarise;
-use measure::{At, Record};
 use store::{PartWriter, RunDirectory, RunId};
 use wire::foreign::vllm;
 use wire::run::Manifest;
@@ -29,9 +29,13 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
     let path = directory.path().display().to_string();
     let mut facts = import.facts;
     facts.run_id = run_id.to_string();
-    let files = write(directory, &import.records)?;
-    let directory = store::open_run(&path, &output::runs_dir(runs_dir))?;
-    let summary = summarise(&import.records, &facts, &GOODPUT);
+    let mut writer = PartWriter::new(directory, 0, At::ZERO);
+    import.records.into_iter().for_each(|record| writer.push(record));
+    writer.flush(At::ZERO)?;
+    writer.sink().finish(0)?;
+    let files = writer.sink().checksums()?;
+    let (records, directory) = writer.into_parts();
+    let summary = summarise(&records, &facts, &GOODPUT);
     let summary = wire::summary::to_json(&summary);
     let manifest = Manifest {
         argv: vec!["goodput".to_owned(), "import".to_owned(), file.to_owned()],
@@ -45,26 +49,14 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
         validity: Vec::new(),
         definitions: GOODPUT.card().stored(),
     };
-    let at = |name: &str| directory.path.join(name);
-    store::write_file_atomic(&at("run.json"), &wire::run::encode(&manifest))?;
-    store::write_file_atomic(&at("summary.json"), format!("{summary:#}").as_bytes())?;
+    directory.write_json("run.json", &wire::run::encode(&manifest))?;
+    directory.write_json("summary.json", format!("{summary:#}").as_bytes())?;
     for note in &import.notes {
         crate::say(note);
     }
     crate::print(&format!(
         "{} requests imported to {path}\nnext: goodput report {path} --definitions vllm",
-        import.records.len()
+        records.len()
     ));
     Ok(Exit::Ok)
-}
-
-/// Writes the rows and gives the files with their checksums.
-fn write(directory: RunDirectory, records: &[Record]) -> Result<Vec<(String, String)>, Failure> {
-    let mut writer = PartWriter::new(directory, 0, At::ZERO);
-    for record in records {
-        writer.push(record.clone());
-    }
-    writer.flush(At::ZERO)?;
-    writer.sink().finish(0)?;
-    Ok(writer.sink().checksums()?)
 }

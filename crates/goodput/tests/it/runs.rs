@@ -116,6 +116,38 @@ fn near(found: &Value, expected: &Value, tolerance: f64) {
     assert!(off <= tolerance, "{found} instead of {expected}");
 }
 
+/// `--out` is a place to write; that a word like `latest` also names a run to
+/// read must not send the import into that run.
+#[test]
+fn an_import_stays_in_the_directory_that_was_made_for_it() {
+    let workplace = Workplace::new();
+    workplace.run(&["import", RESULT]).exits(0);
+    let before = workplace.run(&["report", "latest", "--json", "-"]).exits(0).json();
+    workplace.run(&["import", RESULT, "--out", "latest"]).exits(0);
+    for name in ["run.json", "summary.json"] {
+        assert!(workplace.at("latest").join(name).exists(), "no {name}");
+    }
+    let newest = before["run_id"].as_str().unwrap();
+    let after = workplace.run(&["report", newest, "--json", "-"]).exits(0).json();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_file_of_aggregates_is_imported_with_what_it_reports() {
+    let workplace = Workplace::new();
+    let mut result: Value = serde_json::from_slice(&std::fs::read(RESULT).unwrap()).unwrap();
+    let lists = ["ttfts", "itls", "start_times", "input_lens", "output_lens", "generated_texts"];
+    for key in lists.iter().chain(&["errors"]) {
+        result.as_object_mut().unwrap().remove(*key);
+    }
+    let file = workplace.file("aggregates.json", result.to_string());
+    workplace.run(&["import", file, "--out", "imported"]).exits(0).says(&["aggregates only"]);
+    let summary: Value = serde_json::from_str(&workplace.read("imported/summary.json")).unwrap();
+    assert_eq!(summary["as_reported"]["mean_ttft_ms"], result["mean_ttft_ms"]);
+    assert!(summary["metrics"]["ttft_ms"]["mean"].is_null());
+    workplace.run(&["report", "imported"]).exits(0);
+}
+
 #[test]
 fn vllms_own_result_file_gives_vllms_own_figures() {
     let workplace = Workplace::new();
