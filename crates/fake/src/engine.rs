@@ -270,14 +270,16 @@ impl Engine {
 
     /// Forgets requests whose planned end has come.
     fn vacate(&mut self, now_ns: u64) {
-        while let Some(&(end_ns, connection)) = self.running.first() {
-            if end_ns > now_ns {
-                break;
-            }
-            self.running.pop_first();
-            if self.ends_ns.get(&connection) == Some(&end_ns) {
-                self.ends_ns.remove(&connection);
-            }
+        while self.running.first().is_some_and(|(end_ns, _)| *end_ns <= now_ns) {
+            self.vacate_one();
+        }
+    }
+
+    fn vacate_one(&mut self) {
+        if let Some((end_ns, connection)) = self.running.pop_first()
+            && self.ends_ns.get(&connection) == Some(&end_ns)
+        {
+            self.ends_ns.remove(&connection);
         }
     }
 
@@ -370,16 +372,6 @@ impl Respond for Engine {
             self.running.remove(&(*end_ns, connection));
             *end_ns = now_ns.min(*end_ns);
             self.running.insert((*end_ns, connection));
-        }
-    }
-}
-
-impl Engine {
-    fn vacate_one(&mut self) {
-        if let Some((end_ns, connection)) = self.running.pop_first()
-            && self.ends_ns.get(&connection) == Some(&end_ns)
-        {
-            self.ends_ns.remove(&connection);
         }
     }
 }

@@ -35,6 +35,15 @@ impl Json {
         matches!(self, Self::Stdout)
     }
 
+    /// Shows text for people, where it does not mix with the object.
+    pub(crate) fn show(&self, text: &str) {
+        if self.is_stdout() {
+            crate::say(text);
+        } else {
+            crate::print(text);
+        }
+    }
+
     pub(crate) fn write(self, object: &Value) -> Result<(), Failure> {
         let text = format!("{object:#}");
         match self {

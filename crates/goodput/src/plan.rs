@@ -29,8 +29,8 @@ pub(crate) struct Plan {
     /// Where to, unless the embedded engine is the target.
     pub(crate) address: Option<Address>,
     pub(crate) api: Api,
+    /// As the server knows it.
     pub(crate) model: Option<String>,
-    pub(crate) served_model: Option<String>,
     pub(crate) spec: Spec,
     pub(crate) warmups: u32,
     pub(crate) workload: WorkloadFacts,
@@ -115,8 +115,10 @@ pub(crate) fn resolve(
     }
     let plan = Plan {
         api,
-        model: settings.text("model").map(str::to_owned),
-        served_model: settings.text("served-model-name").map(str::to_owned),
+        model: settings
+            .text("served-model-name")
+            .or_else(|| settings.text("model"))
+            .map(str::to_owned),
         spec: Spec {
             seed,
             load,

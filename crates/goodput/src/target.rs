@@ -142,7 +142,7 @@ fn served(
             ))
         })?;
     }
-    let (model, engine) = match plan.served_model.clone().or_else(|| plan.model.clone()) {
+    let (model, engine) = match plan.model.clone() {
         Some(model) => (model, None),
         None => first_model(&based, &headers, &secrets)?,
     };
@@ -206,10 +206,8 @@ fn embedded(
     headers: Vec<(String, String)>,
     secrets: Secrets,
 ) -> Result<Resolved, Unresolved> {
-    let mut engine = fake::EngineConfig::default();
-    let named = plan.served_model.clone().or_else(|| plan.model.clone());
-    let model = named.or_else(|| engine.model.clone()).unwrap_or_else(|| "embedded".to_owned());
-    engine.model = Some(model.clone());
+    let model = plan.model.clone().unwrap_or_else(|| "embedded".to_owned());
+    let engine = fake::EngineConfig { model: Some(model.clone()), ..fake::EngineConfig::default() };
     let server = fake::Server::start(fake::Config { engine, ..fake::Config::default() }).map_err(
         |error| Unresolved::Internal(format!("the embedded engine cannot start: {error}")),
     )?;

@@ -103,14 +103,19 @@ fn intervals(records: &[Record]) -> Vec<(At, At)> {
     records.iter().filter_map(|r| Some((r.stamps.sent_at?, r.stamps.ended_at?))).collect()
 }
 
-/// The largest number of requests in flight at once.
-pub fn max_in_flight(records: &[Record]) -> u32 {
+/// Starts and ends in order. An end at the same instant as a start comes first:
+/// they did not overlap.
+fn changes(records: &[Record]) -> Vec<(At, i32)> {
     let mut changes: Vec<(At, i32)> =
         intervals(records).into_iter().flat_map(|(sent, ended)| [(sent, 1), (ended, -1)]).collect();
-    // An end at the same instant as a start comes first: they did not overlap.
     changes.sort_unstable();
+    changes
+}
+
+/// The largest number of requests in flight at once.
+pub fn max_in_flight(records: &[Record]) -> u32 {
     let (mut now, mut most) = (0, 0);
-    for (_, change) in changes {
+    for (_, change) in changes(records) {
         now += change;
         most = most.max(now);
     }
@@ -158,11 +163,8 @@ fn steady_open(records: &[Record]) -> Result<Window, NoSteady> {
     let last = arrivals.map(|r| r.stamps.intended_at).max().ok_or(NoSteady::NothingSent)?;
     let middle = first + Span::from_us((last - first).us() / 2);
     let plateau = mean_in_flight(records, Window { from: middle, until: last });
-    let mut changes: Vec<(At, i32)> =
-        intervals(records).into_iter().flat_map(|(sent, ended)| [(sent, 1), (ended, -1)]).collect();
-    changes.sort_unstable();
     let mut now = 0;
-    for (at, change) in changes {
+    for (at, change) in changes(records) {
         now += change;
         if f64::from(now) >= plateau {
             return Ok(Window { from: at, until: last });

@@ -192,7 +192,8 @@ impl Session<'_> {
         let path = directory.path().to_path_buf();
         // A run that is killed leaves its parts and this, which is enough for
         // a report of them; it counts as interrupted then.
-        let unfinished = self.manifest(self.facts(&resolved, true), 0);
+        let mut facts = self.facts(&resolved);
+        let unfinished = self.manifest(facts.clone(), 0);
         directory.write_json("run.json", &wire::run::encode(&unfinished))?;
         let mut writer = PartWriter::new(directory, 0, At::ZERO);
         let mut unwritten = Vec::new();
@@ -227,7 +228,7 @@ impl Session<'_> {
         if let Err(error) = saved {
             unwritten.push(error.to_string());
         }
-        let mut facts = self.facts(&resolved, stopped(end.early.as_ref()));
+        facts.interrupted = stopped(end.early.as_ref());
         self.note_instrument(&mut facts, &end.instrument, throttled_us);
         let (mut records, directory) = writer.into_parts();
         records.sort_by_key(|record| record.index);
@@ -290,7 +291,8 @@ impl Session<'_> {
         }
     }
 
-    fn facts(&self, resolved: &Resolved, interrupted: bool) -> RunFacts {
+    /// What is known before the run, which is interrupted until it ends.
+    fn facts(&self, resolved: &Resolved) -> RunFacts {
         let load = self.schedule.load();
         let kind = LoadKind::ALL.iter().copied().find(|kind| kind.name() == load.kind());
         let closes_early = self.schedule.closes_at().is_some();
@@ -327,7 +329,7 @@ impl Session<'_> {
             request_timeout: Some(self.plan.request_timeout),
             source_duration_s: None,
             as_reported: Vec::new(),
-            interrupted,
+            interrupted: true,
         }
     }
 
@@ -389,11 +391,7 @@ impl Finished {
             text.push_str(errors);
         }
         text.push_str(&format!("\nrun directory  {}\n", self.path.display()));
-        if json.is_stdout() {
-            crate::say(text.trim_end());
-        } else {
-            crate::print(text.trim_end());
-        }
+        json.show(text.trim_end());
         json.write(&object)?;
         if let Some(copy) = copy {
             copy.write(object.to_string().as_bytes())?;

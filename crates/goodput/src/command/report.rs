@@ -67,11 +67,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     for note in &run.notes {
         crate::say(note);
     }
-    if json.is_stdout() {
-        crate::say(text.trim_end());
-    } else {
-        crate::print(text.trim_end());
-    }
+    json.show(text.trim_end());
     json.write(&wire::summary::to_json(&summary))?;
     Ok(output::thresholds(&rules, &summary))
 }

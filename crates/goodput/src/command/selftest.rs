@@ -62,11 +62,7 @@ pub(crate) fn run(
     let floor = find(if quick { QUICK } else { FULL })?;
     store(&floor, runs_dir)?;
     let text = words(&floor);
-    if json.is_stdout() {
-        crate::say(&text);
-    } else {
-        crate::print(&text);
-    }
+    json.show(&text);
     json.write(&wire::floor::to_json(&floor))?;
     Ok(Exit::Ok)
 }
