@@ -2,6 +2,7 @@
 //! kernel stamps packets with.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use measure::{At, Span};
 use nix::time::{ClockId, clock_gettime};
@@ -26,6 +27,11 @@ pub fn monotonic_ns() -> i64 {
 /// Processor time of the calling thread in nanoseconds.
 pub(crate) fn thread_cpu_ns() -> i64 {
     read_ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// A span as the runtime takes it; a negative one is none.
+pub(crate) fn duration(span: Span) -> Duration {
+    Duration::from_micros(span.us().max(0) as u64)
 }
 
 impl Clock {

@@ -2,11 +2,11 @@
 //! out dead, over a second.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span, Warnings};
 use wire::reader::{Close, Reader, ReaderOptions};
 
+use crate::clock::duration;
 use crate::connection::{OpenError, OpenStamps};
 use crate::job::Reuse;
 use crate::tap::{Ended, Exchange, Key, since};
@@ -57,7 +57,8 @@ impl Attempt {
         let session = self.record.planned.session;
         let mut stamps = OpenStamps::default();
         let opening = worker.checkout(session, self.reconnects > 0, &mut stamps);
-        let opened = tokio::time::timeout(until(clock.now(), released_at + limit), opening).await;
+        let opened =
+            tokio::time::timeout(duration(released_at + limit - clock.now()), opening).await;
         let connection = match opened {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => {
@@ -163,8 +164,4 @@ impl Attempt {
     pub(crate) fn into_record(self) -> Record {
         self.record
     }
-}
-
-fn until(now: At, at: At) -> Duration {
-    Duration::from_micros((at - now).us().max(0) as u64)
 }

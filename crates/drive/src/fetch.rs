@@ -7,8 +7,8 @@ use measure::Span;
 use wire::head;
 use wire::http1::{Decoder, Part};
 
-use crate::clock::Clock;
-use crate::connection::{Connection, OpenStamps, Target, resolve};
+use crate::clock::{Clock, duration};
+use crate::connection::{Connection, OpenError, OpenStamps, Target, resolve};
 
 /// Largest body that is read here.
 const BODY_LIMIT: usize = 4 * 1024 * 1024;
@@ -35,7 +35,7 @@ pub fn get(
     within: Span,
 ) -> Result<(u16, Vec<u8>), FetchError> {
     let mut connection = open(target, within)?;
-    let deadline = Instant::now() + Duration::from_micros(within.us().max(0) as u64);
+    let deadline = Instant::now() + duration(within);
     let broken = |_| FetchError::Broken;
     connection.socket.set_nonblocking(false).map_err(broken)?;
     let extra = [("Connection", "close")];
@@ -90,22 +90,24 @@ impl Answer {
     }
 }
 
-fn open(target: &Target, within: Span) -> Result<Connection, FetchError> {
-    let unreachable = |message: String| FetchError::Unreachable(message);
-    let runtime = tokio::runtime::Builder::new_current_thread()
+fn runtime() -> Result<tokio::runtime::Runtime, FetchError> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| unreachable(error.to_string()))?;
-    runtime.block_on(async {
-        let opening = async {
-            let addresses = resolve(&target.url).await?;
-            let clock = Clock::starting_in(Span::ZERO);
-            Connection::open(target, &addresses, clock, &mut OpenStamps::default()).await
-        };
-        let limit = Duration::from_micros(within.us().max(0) as u64);
-        match tokio::time::timeout(limit, opening).await {
+        .map_err(|error| FetchError::Unreachable(error.to_string()))
+}
+
+async fn connect(target: &Target) -> Result<Connection, OpenError> {
+    let addresses = resolve(&target.url).await?;
+    let clock = Clock::starting_in(Span::ZERO);
+    Connection::open(target, &addresses, clock, &mut OpenStamps::default()).await
+}
+
+fn open(target: &Target, within: Span) -> Result<Connection, FetchError> {
+    runtime()?.block_on(async {
+        match tokio::time::timeout(duration(within), connect(target)).await {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(unreachable(error.message)),
+            Ok(Err(error)) => Err(FetchError::Unreachable(error.message)),
             Err(_) => Err(FetchError::Late(within)),
         }
     })
@@ -113,18 +115,10 @@ fn open(target: &Target, within: Span) -> Result<Connection, FetchError> {
 
 /// Waits until the target takes connections, trying twice a second.
 pub fn wait_until_listening(target: &Target, within: Span) -> Result<(), FetchError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| FetchError::Unreachable(error.to_string()))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let clock = Clock::starting_in(Span::ZERO);
         loop {
-            let tried = async {
-                let addresses = resolve(&target.url).await?;
-                Connection::open(target, &addresses, clock, &mut OpenStamps::default()).await
-            };
-            let Err(error) = tried.await else { return Ok(()) };
+            let Err(error) = connect(target).await else { return Ok(()) };
             if clock.now() - measure::At::ZERO >= within {
                 return Err(FetchError::Unreachable(error.message));
             }

@@ -6,6 +6,7 @@ use measure::{Record, Span};
 use serde_json::json;
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::head;
+use workload::digest::Digest;
 use workload::prompt::{Content, RunNonce};
 use workload::schedule::Schedule;
 
@@ -32,6 +33,7 @@ pub enum Reuse {
 }
 
 /// A run.
+#[derive(Clone)]
 pub struct Job {
     /// Its id: the head of every request's `x-request-id`.
     pub run_id: String,
@@ -113,10 +115,7 @@ impl Job {
 /// A W3C trace context whose ids are made from the run and the request, so
 /// that server traces can be joined with rows.
 fn trace_parent(run_id: &str, index: u32) -> String {
-    let mut high: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in run_id.bytes() {
-        high = (high ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
+    let high = Digest::new().raw(run_id.as_bytes()).value();
     let low = high.rotate_left(32) ^ u64::from(index);
     // A span id of zero is invalid, so the index counts from one.
     format!("00-{high:016x}{low:016x}-{:016x}-01", u64::from(index) + 1)

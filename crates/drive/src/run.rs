@@ -262,6 +262,10 @@ fn instrument(reports: &[Report]) -> Instrument {
 /// How many connections a worker opens before the start: one a user, and in
 /// open loop what a second of arrivals needs.
 fn connections_ahead(job: &Job, id: u32) -> u32 {
+    if job.reuse != Reuse::Always {
+        // A connection that belongs to nobody yet could not be used.
+        return 0;
+    }
     let schedule = &job.schedule;
     let count = schedule.count().unwrap_or(u32::MAX);
     let wanted = match schedule.load() {
@@ -269,12 +273,8 @@ fn connections_ahead(job: &Job, id: u32) -> u32 {
             schedule.users_of(id, job.threads).unwrap_or(0)
         }
         Load::Open { rate, .. } => (rate.get().ceil() as u32).div_ceil(job.threads),
-        Load::Burst => count.div_ceil(job.threads),
+        Load::Burst => count,
     };
-    if job.reuse != Reuse::Always {
-        // A connection that belongs to nobody yet could not be used.
-        return 0;
-    }
     wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)
 }
 
@@ -283,19 +283,10 @@ fn warm_up(job: &Arc<Job>, warmup: &Arc<Schedule>, control: &Control) -> Result<
     let warm = Job {
         run_id: format!("{}-warm", job.run_id),
         schedule: Arc::clone(warmup),
-        nonce: job.nonce,
-        target: job.target.clone(),
-        api: job.api,
-        template: job.template.clone(),
-        headers: job.headers.clone(),
-        secrets: job.secrets.clone(),
-        idle_timeout: job.idle_timeout,
-        request_timeout: job.request_timeout,
-        idle_limit: job.idle_limit,
-        reuse: job.reuse,
         keep_text: false,
         threads: 1,
         warmup: None,
+        ..Job::clone(job)
     };
     let rules = StopRules { max_errors: None, max_error_rate: None };
     // Refusals end a warm-up early by a control of its own, so that the run

@@ -276,7 +276,9 @@ impl Tap {
         let writing = exchange.write(self.clock);
         let key = self.place();
         let wanted = if writing { READS | EpollFlags::EPOLLOUT } else { READS };
-        self.epoll.add(&exchange.connection.socket, EpollEvent::new(wanted, key.data()))?;
+        self.epoll
+            .add(&exchange.connection.socket, EpollEvent::new(wanted, key.data()))
+            .inspect_err(|_| self.free.borrow_mut().push(key.place))?;
         self.slots.borrow_mut()[key.place as usize].1 =
             Slot::Busy { exchange, waker: None, writing };
         Ok(key)
@@ -314,9 +316,10 @@ impl Tap {
         let Slot::Busy { exchange, .. } = std::mem::replace(slot, Slot::Free) else { return None };
         *generation = generation.wrapping_add(1);
         self.free.borrow_mut().push(key.place);
-        // The descriptor is open as long as the exchange lives, so this fails
-        // only when it was never added.
-        let _ = self.epoll.delete(&exchange.connection.socket);
+        // One that has ended is not watched any more.
+        if exchange.ended.is_none() {
+            let _ = self.epoll.delete(&exchange.connection.socket);
+        }
         Some(exchange)
     }
 

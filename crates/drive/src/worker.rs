@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinSet};
 use wire::api::RequestSpec;
 use workload::{After, Load, Request, Schedule};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, duration};
 use crate::connection::{Connection, OpenError, OpenStamps, resolve};
 use crate::exchange::Attempt;
 use crate::job::{Job, Reuse};
@@ -142,7 +142,7 @@ impl Worker {
             };
             let pause = intended_at - self.clock.now();
             if pause > measure::Span::ZERO {
-                tokio::time::sleep(std::time::Duration::from_micros(pause.us() as u64)).await;
+                tokio::time::sleep(duration(pause)).await;
             }
             let permit = match cap {
                 Some(cap) => cap.acquire_owned_rc().await,
@@ -225,10 +225,10 @@ impl Worker {
     fn take_next(&self, schedule: &Schedule, next: &Cell<u32>) -> Option<Request> {
         loop {
             let index = next.get();
-            let request = schedule.request(index)?;
+            let owner = schedule.owner_at(index, self.job.threads)?;
             next.set(index.checked_add(1)?);
-            if schedule.owner(&request, self.job.threads) == self.id {
-                return Some(request);
+            if owner == self.id {
+                return schedule.request(index);
             }
         }
     }
@@ -239,8 +239,7 @@ impl Worker {
         if let Some(timer) = timer {
             return timer.until(at).await;
         }
-        let left = (at - self.clock.now()).us().max(0) as u64;
-        tokio::time::sleep(std::time::Duration::from_micros(left)).await;
+        tokio::time::sleep(duration(at - self.clock.now())).await;
     }
 
     /// Encodes a request of the schedule.
@@ -354,6 +353,9 @@ impl AcquireRc for Rc<Semaphore> {
 /// A failure is not reported here: the first request meets it again and
 /// records it.
 pub(crate) async fn open_ahead(job: &Job, count: u32, clock: Clock) -> Vec<Connection> {
+    if count == 0 {
+        return Vec::new();
+    }
     let Ok(addresses) = resolve(&job.target.url).await else { return Vec::new() };
     let mut tasks = JoinSet::new();
     for _ in 0..count {

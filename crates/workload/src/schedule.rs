@@ -401,6 +401,22 @@ impl Schedule {
         self.owner_of_unit(request.session, workers)
     }
 
+    /// The worker of request `index`, without drawing the request; `None` past
+    /// the end.
+    ///
+    /// # Panics
+    /// When there are no workers.
+    pub fn owner_at(&self, index: u32, workers: u32) -> Option<u32> {
+        if self.count().is_some_and(|count| index >= count) {
+            return None;
+        }
+        let unit = match &self.plan {
+            Plan::Listed(requests) => requests[index as usize].session,
+            _ => index,
+        };
+        Some(self.owner_of_unit(unit, workers))
+    }
+
     fn owner_of_unit(&self, unit: u32, workers: u32) -> u32 {
         assert!(workers > 0, "no worker to deal to");
         self.spec.load.users().map_or(unit, |users| unit % users) % workers
@@ -425,13 +441,7 @@ impl Schedule {
     pub fn deal(&self, worker: u32, workers: u32) -> impl Iterator<Item = Request> + '_ {
         assert!(worker < workers, "worker {worker} of {workers}");
         (0..self.count().unwrap_or(u32::MAX))
-            .filter(move |&index| {
-                let unit = match &self.plan {
-                    Plan::Listed(requests) => requests[index as usize].session,
-                    _ => index,
-                };
-                self.owner_of_unit(unit, workers) == worker
-            })
+            .filter(move |&index| self.owner_at(index, workers) == Some(worker))
             .filter_map(|index| self.request(index))
     }
 
