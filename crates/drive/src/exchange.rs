@@ -9,7 +9,8 @@ use wire::reader::{Close, Reader, ReaderOptions};
 use crate::clock::duration;
 use crate::connection::{OpenError, OpenStamps};
 use crate::job::Reuse;
-use crate::tap::{Ended, Exchange, Key, since};
+use crate::places::Key;
+use crate::tap::{Ended, Exchange, since};
 use crate::worker::Worker;
 
 /// A request under way. It outlives the future that drives it, so that a
@@ -45,7 +46,7 @@ impl Attempt {
                 self.reconnects = 1;
                 continue;
             }
-            return self.finish(worker, *exchange, ended);
+            return self.finish(worker, exchange, ended);
         }
     }
 
@@ -83,7 +84,7 @@ impl Attempt {
             expected_events: limit_tokens as usize,
             ..ReaderOptions::default()
         };
-        let reader = Reader::new(worker.job.api, options);
+        let reader = Reader::sharing(&worker.forms, options);
         let sent_at = *self.record.stamps.sent_at.get_or_insert_with(|| clock.now());
         let exchange = Exchange::new(
             connection,
@@ -93,7 +94,7 @@ impl Attempt {
             sent_at + limit,
             worker.job.idle_timeout,
         );
-        match worker.tap.begin(Box::new(exchange)) {
+        match worker.tap.begin(exchange) {
             Ok(key) => {
                 self.key = Some(key);
                 Some(key)
@@ -129,7 +130,7 @@ impl Attempt {
             // What ended at the same moment has ended.
             Some(exchange) => {
                 let ended = exchange.ended.unwrap_or(Ended { close: Close::Cancelled, at });
-                self.finish(worker, *exchange, ended);
+                self.finish(worker, exchange, ended);
             }
             None if self.record.stamps.ended_at.is_none() => {
                 self.record.outcome = Outcome::Cancelled;

@@ -7,6 +7,7 @@ mod exchange;
 pub mod fetch;
 mod interrupt;
 mod job;
+mod places;
 mod run;
 pub mod secret;
 mod tap;

@@ -33,6 +33,7 @@ use wire::reader::{Close, Progress, Reader};
 
 use crate::clock::{Clock, WallOffset, monotonic_ns};
 use crate::connection::Connection;
+use crate::places::{Key, Places};
 
 /// Ready sockets taken at a time: a batch of this size is done in a fraction
 /// of a millisecond, and then sends get their turn.
@@ -158,21 +159,13 @@ impl Exchange {
     }
 }
 
-/// What a slot of the table holds.
-enum Slot {
-    Free,
+/// What is watched.
+#[expect(clippy::large_enum_variant, reason = "exchanges lie side by side, in no boxes")]
+enum Watched {
     /// A request under way, and who waits for its end.
-    Busy {
-        exchange: Box<Exchange>,
-        waker: Option<Waker>,
-        writing: bool,
-    },
+    Busy { exchange: Exchange, waker: Option<Waker>, writing: bool },
     /// An answered connection whose HTTP framing has not ended yet.
-    Tail {
-        connection: Connection,
-        framing: http1::Decoder,
-        until: At,
-    },
+    Tail { connection: Connection, framing: http1::Decoder, until: At },
 }
 
 /// The read path of one worker.
@@ -183,8 +176,7 @@ pub(crate) struct Tap {
     door: UnixStream,
     clock: Clock,
     wall: WallOffset,
-    slots: RefCell<Vec<(u32, Slot)>>,
-    free: RefCell<Vec<u32>>,
+    watched: RefCell<Places<Watched>>,
     idle: RefCell<Vec<Connection>>,
     scratch: RefCell<Scratch>,
     lag_ns: RefCell<Histogram<u64>>,
@@ -209,24 +201,6 @@ struct Scratch {
     received: Box<[u8]>,
     plain: Box<[u8]>,
     control: Vec<u8>,
-}
-
-/// A place in the table, with its generation: an event for a connection that
-/// has left its place must not reach the next one there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
-    place: u32,
-    generation: u32,
-}
-
-impl Key {
-    const fn data(self) -> u64 {
-        (self.generation as u64) << 32 | self.place as u64
-    }
-
-    const fn of(data: u64) -> Self {
-        Self { place: data as u32, generation: (data >> 32) as u32 }
-    }
 }
 
 /// What a read gave.
@@ -255,8 +229,7 @@ impl Tap {
             door: UnixStream::from_std(door)?,
             clock,
             wall: WallOffset::new(),
-            slots: RefCell::new(Vec::new()),
-            free: RefCell::new(Vec::new()),
+            watched: RefCell::new(Places::new()),
             idle: RefCell::new(Vec::new()),
             scratch: RefCell::new(Scratch {
                 received: vec![0; READ_BUFFER].into_boxed_slice(),
@@ -272,50 +245,47 @@ impl Tap {
     }
 
     /// Writes the request and watches the connection for its answer.
-    pub(crate) fn begin(&self, mut exchange: Box<Exchange>) -> io::Result<Key> {
+    pub(crate) fn begin(&self, mut exchange: Exchange) -> io::Result<Key> {
         let writing = exchange.write(self.clock);
-        let key = self.place();
         let wanted = if writing { READS | EpollFlags::EPOLLOUT } else { READS };
-        self.epoll
-            .add(&exchange.connection.socket, EpollEvent::new(wanted, key.data()))
-            .inspect_err(|_| self.free.borrow_mut().push(key.place))?;
-        self.slots.borrow_mut()[key.place as usize].1 =
-            Slot::Busy { exchange, waker: None, writing };
-        Ok(key)
+        self.watch(Watched::Busy { exchange, waker: None, writing }, wanted)
     }
 
-    fn place(&self) -> Key {
-        let mut slots = self.slots.borrow_mut();
-        let place = self.free.borrow_mut().pop().unwrap_or_else(|| {
-            slots.push((0, Slot::Free));
-            slots.len() as u32 - 1
-        });
-        Key { place, generation: slots[place as usize].0 }
+    fn watch(&self, what: Watched, wanted: EpollFlags) -> io::Result<Key> {
+        let mut watched = self.watched.borrow_mut();
+        let key = watched.put(what);
+        let Some(
+            Watched::Busy { exchange: Exchange { connection, .. }, .. }
+            | Watched::Tail { connection, .. },
+        ) = watched.get(key)
+        else {
+            return Ok(key);
+        };
+        let added = self.epoll.add(&connection.socket, EpollEvent::new(wanted, key.number()));
+        if let Err(error) = added {
+            watched.take(key);
+            return Err(error.into());
+        }
+        Ok(key)
     }
 
     /// Waits until the exchange is over; it stays in its place.
     pub(crate) async fn over(&self, key: Key) {
-        poll_fn(|context| match &mut self.slots.borrow_mut()[key.place as usize].1 {
-            Slot::Busy { exchange, .. } if exchange.ended.is_some() => Poll::Ready(()),
-            Slot::Busy { waker, .. } => {
+        poll_fn(|context| match self.watched.borrow_mut().get(key) {
+            Some(Watched::Busy { exchange, waker, .. }) if exchange.ended.is_none() => {
                 *waker = Some(context.waker().clone());
                 Poll::Pending
             }
-            Slot::Free | Slot::Tail { .. } => Poll::Ready(()),
+            _ => Poll::Ready(()),
         })
         .await;
     }
 
     /// Takes an exchange out, over or not.
-    pub(crate) fn take(&self, key: Key) -> Option<Box<Exchange>> {
-        let mut slots = self.slots.borrow_mut();
-        let (generation, slot) = &mut slots[key.place as usize];
-        if *generation != key.generation {
+    pub(crate) fn take(&self, key: Key) -> Option<Exchange> {
+        let Watched::Busy { exchange, .. } = self.watched.borrow_mut().take(key)? else {
             return None;
-        }
-        let Slot::Busy { exchange, .. } = std::mem::replace(slot, Slot::Free) else { return None };
-        *generation = generation.wrapping_add(1);
-        self.free.borrow_mut().push(key.place);
+        };
         // One that has ended is not watched any more.
         if exchange.ended.is_none() {
             let _ = self.epoll.delete(&exchange.connection.socket);
@@ -335,16 +305,10 @@ impl Tap {
         if framing.ends_at_close() {
             return;
         }
-        let key = self.place();
-        // Told again until it is read: this path is rare and short.
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, key.data());
         let until = self.clock.now() + TAIL_LIMIT;
-        if self.epoll.add(&connection.socket, event).is_ok() {
-            self.slots.borrow_mut()[key.place as usize].1 =
-                Slot::Tail { connection, framing, until };
-        } else {
-            self.free.borrow_mut().push(key.place);
-        }
+        // Told again until it is read: this path is rare and short. One that
+        // cannot be watched is closed.
+        let _ = self.watch(Watched::Tail { connection, framing, until }, EpollFlags::EPOLLIN);
     }
 
     /// Takes back a connection that can carry another request.
@@ -394,6 +358,7 @@ impl Tap {
                     drop(nothing);
                     break;
                 }
+                self.fetch(&events[..count]);
                 for event in &events[..count] {
                     self.ready(Key::of(event.data()), event.events());
                 }
@@ -402,19 +367,29 @@ impl Tap {
         }
     }
 
-    fn ready(&self, key: Key, flags: EpollFlags) {
-        let mut slots = self.slots.borrow_mut();
-        let Some((generation, slot)) = slots.get_mut(key.place as usize) else { return };
-        if *generation != key.generation {
-            return;
+    /// Looks once at the state of each ready stream before the first is read:
+    /// what is not in the cache is then fetched for many at a time, where
+    /// reading would wait for each in turn. Worth 5 % of a read.
+    fn fetch(&self, events: &[EpollEvent]) {
+        let mut watched = self.watched.borrow_mut();
+        let mut sum = 0;
+        for event in events {
+            if let Some(Watched::Busy { exchange, .. }) = watched.get(Key::of(event.data())) {
+                sum ^= exchange.last_byte_at.us() as u64 ^ exchange.reader.glance();
+            }
         }
-        match slot {
-            Slot::Free => {}
-            Slot::Busy { exchange, waker, writing } => {
+        std::hint::black_box(sum);
+    }
+
+    fn ready(&self, key: Key, flags: EpollFlags) {
+        let mut watched = self.watched.borrow_mut();
+        match watched.get(key) {
+            None => {}
+            Some(Watched::Busy { exchange, waker, writing }) => {
                 if *writing && flags.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR) {
                     *writing = exchange.write(self.clock);
                     if !*writing {
-                        let mut event = EpollEvent::new(READS, key.data());
+                        let mut event = EpollEvent::new(READS, key.number());
                         let _ = self.epoll.modify(&exchange.connection.socket, &mut event);
                     }
                 }
@@ -422,36 +397,32 @@ impl Tap {
                     self.read_all(key, exchange, flags.intersects(ENDS));
                 }
                 if exchange.ended.is_some() {
-                    // Level-triggered readiness of a socket that nobody reads
-                    // any more would come again and again.
-                    let _ = self.epoll.delete(&exchange.connection.socket);
-                    if let Some(waker) = waker.take() {
-                        waker.wake();
-                    }
+                    self.leave(exchange, waker);
                 }
             }
-            Slot::Tail { .. } => {
-                let Slot::Tail { connection, mut framing, until } =
-                    std::mem::replace(slot, Slot::Free)
-                else {
+            Some(Watched::Tail { connection, framing, .. }) => {
+                let open = self.read_tail(connection, framing);
+                if open && !framing.is_done() {
                     return;
-                };
-                match self.read_tail(connection, &mut framing) {
-                    Some(connection) if !framing.is_done() => {
-                        *slot = Slot::Tail { connection, framing, until };
-                        return;
-                    }
-                    Some(connection) => {
-                        let _ = self.epoll.delete(&connection.socket);
-                        if framing.is_reusable() {
-                            self.give_back(connection);
-                        }
-                    }
-                    None => {}
                 }
-                *generation = generation.wrapping_add(1);
-                self.free.borrow_mut().push(key.place);
+                let reusable = open && framing.is_reusable();
+                if let Some(Watched::Tail { connection, .. }) = watched.take(key) {
+                    let _ = self.epoll.delete(&connection.socket);
+                    if reusable {
+                        self.give_back(connection);
+                    }
+                }
             }
+        }
+    }
+
+    /// Looks no more at an exchange that has ended, and wakes who waits for it.
+    /// Level-triggered readiness of a socket that nobody reads any more would
+    /// come again and again.
+    fn leave(&self, exchange: &Exchange, waker: &mut Option<Waker>) {
+        let _ = self.epoll.delete(&exchange.connection.socket);
+        if let Some(waker) = waker.take() {
+            waker.wake();
         }
     }
 
@@ -465,7 +436,7 @@ impl Tap {
             }
         }
         // Others come first now; asking again tells what is left.
-        let mut event = EpollEvent::new(READS, key.data());
+        let mut event = EpollEvent::new(READS, key.number());
         let _ = self.epoll.modify(&exchange.connection.socket, &mut event);
     }
 
@@ -521,24 +492,21 @@ impl Tap {
         }
     }
 
-    /// Reads on behind an answer; the connection, while it is open.
-    fn read_tail(
-        &self,
-        mut connection: Connection,
-        framing: &mut http1::Decoder,
-    ) -> Option<Connection> {
+    /// Reads on behind an answer; false when the connection is of no use any
+    /// more.
+    fn read_tail(&self, connection: &mut Connection, framing: &mut http1::Decoder) -> bool {
         let mut scratch = self.scratch.borrow_mut();
-        match self.receive(&connection, &mut scratch) {
-            Got::Nothing => Some(connection),
+        match self.receive(connection, &mut scratch) {
+            Got::Nothing => true,
             Got::Bytes { count, .. } => {
                 let Scratch { received, plain, .. } = &mut *scratch;
                 let mut sound = true;
                 let open = connection.decipher(&received[..count], plain, |bytes| {
                     sound &= framing.feed(bytes, |_| {}).is_ok();
                 });
-                (sound && matches!(open, Ok(true))).then_some(connection)
+                sound && matches!(open, Ok(true))
             }
-            Got::Eof | Got::Broken => None,
+            Got::Eof | Got::Broken => false,
         }
     }
 
@@ -592,27 +560,24 @@ impl Tap {
             ticks.tick().await;
             let now = self.clock.now();
             let stepped = round % SWEEPS_PER_CLOCK_CHECK == 0 && self.wall.refresh();
-            for (place, (generation, slot)) in self.slots.borrow_mut().iter_mut().enumerate() {
-                match slot {
-                    Slot::Busy { exchange, waker, .. } => {
+            let mut watched = self.watched.borrow_mut();
+            let mut late = Vec::new();
+            for (key, what) in watched.iter_mut() {
+                match what {
+                    Watched::Busy { exchange, waker, .. } => {
                         exchange.stepped |= stepped;
                         if let Some(close) = overdue(exchange, now) {
                             exchange.end(close, now);
-                            let _ = self.epoll.delete(&exchange.connection.socket);
-                            if let Some(waker) = waker.take() {
-                                waker.wake();
-                            }
+                            self.leave(exchange, waker);
                         }
                     }
-                    // A closed descriptor leaves the epoll by itself, and an
-                    // event that was already taken has the old generation.
-                    Slot::Tail { until, .. } if *until < now => {
-                        *slot = Slot::Free;
-                        *generation = generation.wrapping_add(1);
-                        self.free.borrow_mut().push(place as u32);
-                    }
-                    Slot::Tail { .. } | Slot::Free => {}
+                    Watched::Tail { until, .. } if *until < now => late.push(key),
+                    Watched::Tail { .. } => {}
                 }
+            }
+            // A closed descriptor leaves the epoll by itself.
+            for key in late {
+                watched.take(key);
             }
         }
     }
@@ -643,8 +608,10 @@ pub(crate) struct Readings {
     pub(crate) clock_steps: u32,
 }
 
+/// Two digits: with three, one histogram is 200 kB, and the counts that a read
+/// touches are then seldom in the first cache.
 fn histogram() -> io::Result<Histogram<u64>> {
-    Histogram::new_with_bounds(1, LAG_LIMIT_NS, 3).map_err(io::Error::other)
+    Histogram::new_with_bounds(1, LAG_LIMIT_NS, 2).map_err(io::Error::other)
 }
 
 /// How a request that has run out of time ends.

@@ -12,6 +12,7 @@ use measure::{At, Outcome, Record};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use wire::api::RequestSpec;
+use wire::dialect::Forms;
 use workload::{After, Load, Request, Schedule};
 
 use crate::clock::{Clock, duration};
@@ -26,6 +27,8 @@ pub(crate) struct Worker {
     pub(crate) job: Arc<Job>,
     pub(crate) clock: Clock,
     pub(crate) tap: Tap,
+    /// What is known of the form of the target's events.
+    pub(crate) forms: Forms,
     stop: watch::Receiver<bool>,
     id: u32,
     addresses: RefCell<Option<Vec<SocketAddr>>>,
@@ -50,6 +53,7 @@ impl Worker {
         tap: Tap,
     ) -> Self {
         Self {
+            forms: Forms::new(job.api),
             job,
             clock,
             tap,

@@ -181,6 +181,16 @@ impl Events {
         self.at_us.is_empty()
     }
 
+    /// No events, with room for `count`.
+    pub fn with_capacity(count: usize) -> Self {
+        Self {
+            at_us: Vec::with_capacity(count),
+            carries: Vec::with_capacity(count),
+            tokens: Vec::with_capacity(count),
+            choice: Vec::with_capacity(count),
+        }
+    }
+
     /// Appends one event.
     pub fn push(&mut self, event: Event) {
         self.at_us.push(event.at_us);

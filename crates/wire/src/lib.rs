@@ -18,5 +18,6 @@ pub mod rows;
 pub mod run;
 pub mod sse;
 pub mod summary;
+mod timeline;
 pub mod truth;
 pub mod url;

@@ -5,11 +5,12 @@
 //! bounded: nothing is kept but the time line, the figures and, when asked, the
 //! text. It never fails: what went wrong is in the outcome.
 
-use measure::{Answer, Carries, Event, Events, FailureKind, Outcome, Span, Warnings};
+use measure::{Answer, Events, FailureKind, Outcome, Span, Warnings};
 
 use crate::api::{Api, EndMark, Framing};
-use crate::dialect::{Heard, Listener, MESSAGE_LIMIT, clip, refusal, sample};
+use crate::dialect::{Forms, Heard, Listener, MESSAGE_LIMIT, clip, refusal, sample};
 use crate::http1::{self, Decompressor, Head, Part};
+use crate::timeline::Timeline;
 use crate::{ndjson, sse};
 
 /// What an answer may take before it is called too large.
@@ -62,7 +63,7 @@ pub struct ReaderOptions {
     pub expected_events: usize,
 }
 
-/// Rows made room for at most before any came: 3 MB.
+/// Rows made room for at most before any came: 2 MB.
 const ROOM_LIMIT: usize = 1 << 18;
 
 /// Whether more bytes are wanted.
@@ -183,9 +184,7 @@ enum Body {
 #[derive(Debug)]
 struct Rows {
     listener: Listener,
-    /// Rows while they come: one line of memory is touched an event, where
-    /// columns would touch four.
-    events: Vec<Event>,
+    timeline: Timeline,
     limit: usize,
     /// Number of the current read, and of the read of the last row.
     read: u32,
@@ -204,18 +203,30 @@ impl Rows {
         }
     }
 
+    /// Takes the events of a known form at the start of `bytes`, which begins
+    /// where an event may begin; gives what lies behind them. Decoding them
+    /// line by line would give the same for twice the price.
+    #[inline]
+    fn take_framed<'b>(&mut self, mut bytes: &'b [u8], limits: Limits, at_us: u32) -> &'b [u8] {
+        // No larger than this as a whole, it is within both limits.
+        let limit = limits.line.min(limits.event);
+        while !self.overflow
+            && let Some((heard, behind)) = self.listener.hear_framed(bytes, limit)
+        {
+            self.push(heard, at_us);
+            bytes = behind;
+        }
+        bytes
+    }
+
+    #[inline(always)]
     fn push(&mut self, heard: Heard, at_us: u32) {
-        if self.events.len() >= self.limit {
+        if self.timeline.len() >= self.limit {
             self.overflow = true;
             return;
         }
-        let mut carries = heard.carries;
-        if self.last_row_read == self.read {
-            carries = carries.with(Carries::SHARED_READ);
-        }
+        self.timeline.push(heard, at_us, self.last_row_read == self.read);
         self.last_row_read = self.read;
-        let Heard { tokens, choice, .. } = heard;
-        self.events.push(Event { at_us, carries, tokens, choice });
         if self.over_us.is_none() && self.listener.is_over() {
             self.over_us = Some(at_us);
         }
@@ -225,8 +236,15 @@ impl Rows {
 impl Reader {
     /// A reader for one answer of `api`.
     pub fn new(api: Api, options: ReaderOptions) -> Self {
+        Self::sharing(&Forms::new(api), options)
+    }
+
+    /// A reader for one answer of the API of `forms`, which uses what other
+    /// readers found out about the form of its events.
+    pub fn sharing(forms: &Forms, options: ReaderOptions) -> Self {
+        let api = forms.api();
         let limits = options.limits;
-        let mut listener = Listener::new(api, options.keep_text);
+        let mut listener = Listener::new(forms.clone(), options.keep_text);
         if options.full_parse {
             listener.parse_in_full();
         }
@@ -239,7 +257,7 @@ impl Reader {
                 limits,
                 rows: Rows {
                     listener,
-                    events: Vec::with_capacity(options.expected_events.min(ROOM_LIMIT)),
+                    timeline: Timeline::with_capacity(options.expected_events.min(ROOM_LIMIT)),
                     limit: limits.events,
                     read: 0,
                     last_row_read: 0,
@@ -336,14 +354,30 @@ impl Reader {
         self.content.first_byte_us.is_some()
     }
 
+    /// Something from all over what a read touches, and of no meaning: to have
+    /// it fetched into the cache.
+    pub fn glance(&self) -> u64 {
+        let content = &self.content;
+        let sse = match &content.body {
+            Body::Sse(decoder) => decoder.is_between_events(),
+            _ => false,
+        };
+        content.body_bytes
+            ^ content.limits.body
+            ^ self.events_seen() as u64
+            ^ u64::from(content.last_body_us)
+            ^ u64::from(content.rows.listener.arrivals())
+            ^ u64::from(content.rows.listener.is_over() ^ sse ^ self.http.is_done())
+    }
+
     /// Number of events so far.
     pub fn events_seen(&self) -> usize {
-        self.content.rows.events.len()
+        self.content.rows.timeline.len()
     }
 
     /// True when a first event came: from then on silence is a stall.
     pub fn body_begun(&self) -> bool {
-        !self.content.rows.events.is_empty()
+        self.content.rows.timeline.len() > 0
     }
 
     /// The state of the HTTP framing, to read a response to its end after the
@@ -362,6 +396,7 @@ impl Reader {
         };
         content.take_last_event(complete);
         let outcome = content.outcome(close, complete);
+        let events = content.rows.timeline.columns();
         if outcome == Outcome::Ok {
             // We may stop reading behind the answer; then nothing is known of
             // the framing.
@@ -372,11 +407,11 @@ impl Reader {
             {
                 content.warnings.add(Warnings::FRAMING_ERROR);
             }
-            content.warnings.add(delivery_warning(&content.rows.events));
+            content.warnings.add(delivery_warning(&events));
         }
         let ends = [content.rows.over_us, content.failed_us, self.framing_done_us];
         let ended_us = ends.into_iter().flatten().min().unwrap_or(at_us);
-        self.content.into_reading(outcome, ended_us)
+        self.content.into_reading(outcome, events, ended_us)
     }
 }
 
@@ -461,6 +496,16 @@ impl Content {
             return self.too_large(&format!("the body is larger than {limit} bytes"), at_us);
         }
         let rows = &mut self.rows;
+        let bytes = match &self.body {
+            Body::Sse(decoder) if decoder.is_between_events() => {
+                rows.take_framed(bytes, self.limits, at_us)
+            }
+            _ => bytes,
+        };
+        if bytes.is_empty() && !self.rows.overflow {
+            return;
+        }
+        let rows = &mut self.rows;
         let mut take = |event: sse::Event<'_>| rows.take(event.kind, event.data, at_us);
         let result = match &mut self.body {
             Body::Sse(decoder) => decoder.feed(bytes, &mut take),
@@ -535,11 +580,11 @@ impl Content {
             _ => None,
         };
         if let Some(open) = open {
-            let before = rows.events.len();
+            let before = rows.timeline.len();
             if Listener::is_complete(open.data) {
                 rows.take(open.kind, open.data, at_us);
             }
-            if rows.events.len() > before {
+            if rows.timeline.len() > before {
                 self.warnings.add(Warnings::UNTERMINATED_LAST_EVENT);
             }
         }
@@ -597,7 +642,7 @@ impl Content {
         })
     }
 
-    fn into_reading(self, outcome: Outcome, ended_us: u32) -> Reading {
+    fn into_reading(self, outcome: Outcome, events: Events, ended_us: u32) -> Reading {
         let comments = match &self.body {
             Body::Sse(decoder) => decoder.comments(),
             _ => 0,
@@ -616,7 +661,7 @@ impl Content {
             answer.error_code = answer.error_code.or(notes.error_code);
         }
         Reading {
-            events: Events::of(&self.rows.events),
+            events,
             answer,
             outcome,
             first_byte_us: self.first_byte_us,
@@ -650,7 +695,7 @@ fn retry_after(value: &str) -> Option<Span> {
 }
 
 /// Whether output that was streamed also arrived as a stream.
-fn delivery_warning(events: &[Event]) -> Warnings {
+fn delivery_warning(events: &Events) -> Warnings {
     let arrivals: Vec<u32> =
         events.iter().filter(|event| event.carries.is_arrival()).map(|event| event.at_us).collect();
     let gaps = arrivals.len().saturating_sub(1);
@@ -666,6 +711,8 @@ fn delivery_warning(events: &[Event]) -> Warnings {
 
 #[cfg(test)]
 mod tests {
+    use measure::{Carries, Event};
+
     use super::*;
 
     #[test]
@@ -685,9 +732,9 @@ mod tests {
         assert!(size_of::<Reader>() <= 1_000, "{} bytes", size_of::<Reader>());
     }
 
-    fn arrivals(at_us: impl IntoIterator<Item = u32>) -> Vec<Event> {
+    fn arrivals(at_us: impl IntoIterator<Item = u32>) -> Events {
         let event = |at_us| Event { at_us, carries: Carries::TEXT, ..Event::default() };
-        at_us.into_iter().map(event).collect()
+        Events::of(&at_us.into_iter().map(event).collect::<Vec<_>>())
     }
 
     #[test]

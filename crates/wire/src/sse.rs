@@ -154,6 +154,18 @@ impl Decoder {
         self.comments
     }
 
+    /// True when the next byte begins an event, and nothing is kept of the
+    /// bytes before it.
+    #[inline]
+    pub fn is_between_events(&self) -> bool {
+        self.mark.settled
+            && !self.after_cr
+            && self.line.is_empty()
+            && !self.has_data
+            && self.kind.is_empty()
+            && self.failed.is_none()
+    }
+
     /// Takes the bytes of one read and hands every event that they complete to
     /// `sink`. After an error every further call gives the same error.
     pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<(), TooLarge> {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 use wire::api::Api;
+use wire::dialect::Forms;
 use wire::http1::Head;
 use wire::reader::{Close, Reader, ReaderOptions, Reading};
 
@@ -322,7 +323,18 @@ impl Engine {
         pieces: impl IntoIterator<Item = &'b [u8]>,
         close: Close,
     ) -> Reading {
-        let mut reader = Reader::new(self.api, options);
+        self.read_sharing(&Forms::new(self.api), options, pieces, close)
+    }
+
+    /// Reads with what the readers before found out about the events.
+    fn read_sharing<'b>(
+        &self,
+        forms: &Forms,
+        options: ReaderOptions,
+        pieces: impl IntoIterator<Item = &'b [u8]>,
+        close: Close,
+    ) -> Reading {
+        let mut reader = Reader::sharing(forms, options);
         reader.read_head(&self.head(), 0);
         for (at_us, piece) in pieces.into_iter().enumerate() {
             reader.read_body(piece, at_us as u32);
@@ -537,7 +549,19 @@ proptest! {
         let read = |options: ReaderOptions| {
             engine.read(ReaderOptions { keep_text, ..options }, bytes.chunks(piece), close)
         };
-        prop_assert_eq!(read(FAST), read(FULL), "{}", String::from_utf8_lossy(&bytes));
+        let full = read(FULL);
+        prop_assert_eq!(&read(FAST), &full, "{}", String::from_utf8_lossy(&bytes));
+        // Once more with forms that other engines' answers left behind, and
+        // then with those of the same bytes.
+        let forms = Forms::new(engine.api);
+        for (other, bytes) in streams().iter().filter(|(other, _)| other.api == engine.api) {
+            other.read_sharing(&forms, FAST, [&bytes[..]], Close::Eof);
+        }
+        let options = ReaderOptions { keep_text, ..FAST };
+        for _ in 0..2 {
+            let shared = engine.read_sharing(&forms, options, bytes.chunks(piece), close);
+            prop_assert_eq!(&shared, &full, "shared, {}", String::from_utf8_lossy(&bytes));
+        }
     }
 
     #[test]
@@ -547,7 +571,7 @@ proptest! {
             select(vec!["1", "-0.5e+3", "\"\"", "\"x\\n\\u00e9\"", "null", "[1]", "{\"text\":\"x\"}", "01", "1."]),
             2..12,
         ),
-        field in select(vec!["created", "id", "obfuscation", "sequence_number", "created_at", "index", "logprob"]),
+        field in select(vec!["created", "id", "obfuscation", "sequence_number", "item_id", "created_at", "index", "logprob"]),
     ) {
         let bytes: String = values
             .iter()

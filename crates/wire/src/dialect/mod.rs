@@ -19,10 +19,14 @@ use measure::{Answer, Carries, FailureKind, ReasoningDisclosure, Tokens, TokensS
 
 use crate::api::{Api, EndMark};
 use json::Fault;
-use template::{Channel, Fitting, Template, Trace, Varying};
+pub use template::Forms;
+use template::{Channel, Fitting, Trace, Varying};
 
 /// What one event carried.
+///
+/// As large as a word, so that it is copied in one piece and not field by field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(8))]
 pub struct Heard {
     /// The set of things.
     pub carries: Carries,
@@ -48,13 +52,16 @@ const DONE: &[u8] = b"[DONE]";
 #[derive(Debug)]
 pub struct Listener {
     api: Api,
-    /// What the answer said so far. Texts are kept only when asked.
-    answer: Answer,
+    /// What the answer said so far. Texts are kept only when asked. Apart from
+    /// the rest, which each event touches.
+    answer: Box<Answer>,
+    keep_text: bool,
     now: Now,
     trace: Trace,
+    /// The known forms of events, unless each is to be parsed in full.
+    forms: Option<Forms>,
     /// The form of the last event that was nothing but a text.
-    template: Option<Box<Template>>,
-    full_parse: bool,
+    form: u8,
     /// `[DONE]` came.
     done: bool,
     /// An event of the API's own ended the answer.
@@ -120,19 +127,20 @@ impl ChoiceSet {
 }
 
 impl Listener {
-    /// A listener for an answer of `api`; `keep_text` keeps text, reasoning and
-    /// tool arguments of choice 0.
-    pub fn new(api: Api, keep_text: bool) -> Self {
+    /// A listener for an answer of the API of `forms`; `keep_text` keeps text,
+    /// reasoning and tool arguments of choice 0.
+    pub fn new(forms: Forms, keep_text: bool) -> Self {
         let kept = || keep_text.then(String::new);
         let answer =
             Answer { text: kept(), reasoning: kept(), tool_arguments: kept(), ..Answer::default() };
         Self {
-            api,
-            answer,
+            api: forms.api(),
+            answer: Box::new(answer),
+            keep_text,
             now: Now::default(),
             trace: Trace::default(),
-            template: None,
-            full_parse: false,
+            forms: Some(forms),
+            form: 0,
             done: false,
             terminal: false,
             malformed: false,
@@ -157,7 +165,7 @@ impl Listener {
     /// Parses every event in full from now on, with the same result: there to
     /// compare the two ways.
     pub fn parse_in_full(&mut self) {
-        self.full_parse = true;
+        self.forms = None;
     }
 
     /// Takes one event. `None` when it is none: blank data, or anything after
@@ -168,33 +176,53 @@ impl Listener {
         if data.is_empty() || self.done || (self.terminal && data != DONE) {
             return None;
         }
-        if let Some(template) = &mut self.template
-            && let Some(fitting) = template.fit(kind, data)
-        {
-            self.hear_fitting(&fitting);
-        } else {
-            self.hear_in_full(kind, data);
+        let forms = self.forms.as_ref();
+        Some(match forms.and_then(|forms| forms.fit(&mut self.form, kind, data)) {
+            Some(fitting) => self.hear_fitting(&fitting),
+            None => self.hear_in_full(kind, data),
+        })
+    }
+
+    /// Takes the whole server-sent event at the start of `bytes` when it is of
+    /// a known form and has at most `limit` bytes; with what it said comes what
+    /// lies behind it. `None` says nothing of the event: it is then to be
+    /// decoded.
+    #[inline]
+    pub fn hear_framed<'b>(&mut self, bytes: &'b [u8], limit: usize) -> Option<(Heard, &'b [u8])> {
+        if self.is_over() {
+            return None;
         }
-        Some(self.close_event())
+        let (fitting, behind) = self.forms.as_ref()?.fit_framed(&mut self.form, bytes, limit)?;
+        Some((self.hear_fitting(&fitting), behind))
     }
 
     /// Takes an event of a known form: it does what the event did that the
-    /// form was learnt from.
-    fn hear_fitting(&mut self, fitting: &Fitting<'_>) {
-        self.now = fitting.now;
-        let choice = self.now.choice.unwrap_or(0);
+    /// form was learnt from, which was an arrival with one text and without a
+    /// count.
+    #[inline]
+    fn hear_fitting(&mut self, fitting: &Fitting<'_>) -> Heard {
+        let heard = fitting.heard;
+        self.choices.add(heard.choice);
+        self.choices_with_output.add(heard.choice);
         match fitting.channel {
-            Channel::Text => self.text(choice, &fitting.text(self.answer.text.is_some())),
-            Channel::Reasoning | Channel::Summary => {
-                let text = fitting.text(self.answer.reasoning.is_some());
-                self.reasoning(choice, &text, fitting.channel == Channel::Summary);
-            }
+            Channel::Text => {}
+            Channel::Reasoning => self.verbatim_reasoning = true,
+            Channel::Summary => self.summarised_reasoning = true,
         }
+        if self.keep_text && heard.choice == 0 {
+            let kept = match fitting.channel {
+                Channel::Text => &mut self.answer.text,
+                Channel::Reasoning | Channel::Summary => &mut self.answer.reasoning,
+            };
+            kept.get_or_insert_default().push_str(&fitting.text());
+        }
+        self.note_arrival(false, u32::from(heard.tokens));
+        heard
     }
 
     /// Not inlined, so that the usual event does not pay for its frame.
     #[inline(never)]
-    fn hear_in_full(&mut self, kind: &[u8], data: &[u8]) {
+    fn hear_in_full(&mut self, kind: &[u8], data: &[u8]) -> Heard {
         self.now = Now::default();
         self.trace = Trace::default();
         if data == DONE {
@@ -205,12 +233,15 @@ impl Listener {
             self.now.carries = Carries::NOT_JSON;
         } else if self.dispatch(kind, data).is_err() {
             self.hear_repaired(kind, data);
-        } else if !self.full_parse
+        } else if let Some(forms) = &self.forms
             && let Some(text) = self.trace.text_in(data)
         {
-            let varying = self.varying();
-            self.template.get_or_insert_default().learn(kind, data, text, self.now, varying);
+            let (forms, varying) = (forms.clone(), self.varying());
+            let heard = self.close_event();
+            forms.learn(kind, data, text, heard, varying);
+            return heard;
         }
+        self.close_event()
     }
 
     /// The fields of this API's events that differ from event to event and
@@ -320,19 +351,24 @@ impl Listener {
             self.uncounted_arrivals = 0;
         }
         if carries.is_arrival() {
-            if now.completion.is_none() {
-                self.uncounted_arrivals += 1;
-            }
-            if self.arrivals == 0 && total > 0 {
-                self.answer.first_event_tokens = Some(Tokens::new(total));
-            }
-            self.arrivals += 1;
+            self.note_arrival(now.completion.is_some(), total);
         }
         Heard {
             carries,
             tokens: u16::try_from(tokens).unwrap_or(u16::MAX),
             choice: now.choice.unwrap_or(0),
         }
+    }
+
+    /// Counts an arrival: whether a completion count came with it, and the
+    /// tokens known to be in it and in what came before.
+    #[inline]
+    fn note_arrival(&mut self, counted: bool, total: u32) {
+        self.uncounted_arrivals += u32::from(!counted);
+        if self.arrivals == 0 && total > 0 {
+            self.answer.first_event_tokens = Some(Tokens::new(total));
+        }
+        self.arrivals += 1;
     }
 
     /// True when the answer is over: nothing that follows belongs to it.
@@ -412,7 +448,7 @@ impl Listener {
                 warnings.add(warning);
             }
         }
-        self.answer
+        *self.answer
     }
 }
 

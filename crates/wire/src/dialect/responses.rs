@@ -8,8 +8,10 @@ use super::json::{Count, Fault, Lax, List, Name, Numbers, Text};
 use super::openai::{CompletionDetails, PromptDetails};
 use super::template::Varying;
 
-/// The number of the event, and padding against eavesdroppers.
-pub(super) const VARYING: &[Varying] = &[(1, "sequence_number"), (1, "obfuscation")];
+/// The number of the event, the name of what it belongs to, and padding against
+/// eavesdroppers.
+pub(super) const VARYING: &[Varying] =
+    &[(1, "sequence_number"), (1, "item_id"), (1, "obfuscation")];
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -4,14 +4,14 @@ const NONE: Carries = Carries::NOTHING;
 
 /// Hears the events and gives the rows and the answer.
 fn hear(api: Api, events: &[&str]) -> (Vec<Heard>, Answer) {
-    let mut listener = Listener::new(api, true);
+    let mut listener = Listener::new(Forms::new(api), true);
     let rows = events.iter().filter_map(|data| listener.hear(b"", data.as_bytes())).collect();
     let whole = listener.is_whole() && listener.failure().is_none();
     (rows, listener.finish(whole))
 }
 
 fn failure(api: Api, kind: &str, data: &str) -> (Option<FailureKind>, Answer) {
-    let mut listener = Listener::new(api, true);
+    let mut listener = Listener::new(Forms::new(api), true);
     listener.hear(kind.as_bytes(), data.as_bytes());
     (listener.failure(), listener.finish(false))
 }
@@ -223,7 +223,7 @@ fn errors_of_openai_servers_in_every_shape() {
 
 #[test]
 fn a_malformed_event_outweighs_an_error_and_an_abort() {
-    let mut listener = Listener::new(Api::OpenaiChat, false);
+    let mut listener = Listener::new(Forms::new(Api::OpenaiChat), false);
     listener.hear(b"", chat("{}", "\"abort\"", None).as_bytes());
     assert_eq!(listener.failure(), Some(FailureKind::Aborted));
     listener.hear(b"", br#"{"error":"x"}"#);
@@ -338,7 +338,7 @@ fn ollama_chat_generate_tools_and_durations() {
 fn tgi_ends_with_or_without_details_and_names_its_errors() {
     let token = r#"{"token":{"text":"x","special":false},"generated_text":null,"details":null}"#;
     let last = r#"{"token":{"text":"</s>","special":true},"generated_text":"x"}"#;
-    let mut listener = Listener::new(Api::Tgi, true);
+    let mut listener = Listener::new(Forms::new(Api::Tgi), true);
     assert_eq!(listener.hear(b"", token.as_bytes()).unwrap().tokens, 1);
     assert!(!listener.is_whole());
     let row = listener.hear(b"", last.as_bytes()).unwrap();
@@ -423,7 +423,7 @@ fn h13_whole_bodies_of_every_api() {
         ),
         (Api::Triton, r#"{"text_output":"hi"}"#, None),
     ] {
-        let mut listener = Listener::new(api, true);
+        let mut listener = Listener::new(Forms::new(api), true);
         let row = listener.hear_whole(body.as_bytes()).unwrap();
         assert_eq!(row.carries, Carries::WHOLE.with(Carries::FINISH), "{api:?}");
         assert_eq!((listener.arrivals(), listener.failure()), (1, None), "{api:?}");

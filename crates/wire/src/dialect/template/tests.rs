@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::Value;
 
 use super::super::Listener;
@@ -7,7 +8,7 @@ use crate::api::Api;
 
 /// A listener that heard these events.
 fn listener(api: Api, kind: &str, events: &[String]) -> Listener {
-    let mut listener = Listener::new(api, true);
+    let mut listener = Listener::new(Forms::new(api), true);
     for event in events {
         listener.hear(kind.as_bytes(), event.as_bytes());
     }
@@ -17,9 +18,26 @@ fn listener(api: Api, kind: &str, events: &[String]) -> Listener {
 /// The text that `event` has by the template learnt from `before`; `None` when
 /// it does not fit.
 fn fits(api: Api, kind: &str, before: &[String], event: &str) -> Option<String> {
-    let mut listener = listener(api, kind, before);
-    let fitting = listener.template.as_mut()?.fit(kind.as_bytes(), event.as_bytes())?;
-    Some(fitting.text(true).into_owned())
+    listener(api, kind, before).fitting(kind, event.as_bytes())
+}
+
+impl Listener {
+    fn forms(&self) -> &Forms {
+        self.forms.as_ref().expect("this listener makes templates")
+    }
+
+    /// The text that `event` has by the known forms.
+    fn fitting(&self, kind: &str, event: &[u8]) -> Option<String> {
+        let fitting = self.forms().fit(&mut self.form.clone(), kind.as_bytes(), event)?;
+        Some(fitting.text().into_owned())
+    }
+
+    /// The fixed bytes of every template.
+    fn learnt(&self) -> Vec<String> {
+        let known = self.forms().known.borrow();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        known.templates.iter().map(|template| text(&template.fixed)).collect()
+    }
 }
 
 /// The events of the APIs as servers write them: the API, the kind, and the
@@ -105,8 +123,7 @@ fn from_the_third_event_on_every_api_fits_its_template() {
         let mut fitting = 0;
         for index in 3..33 {
             let event = event(index, if index % 3 == 0 { "\" the\"" } else { r#""\n""# });
-            let template = listener.template.as_mut().unwrap();
-            fitting += u32::from(template.fit(kind.as_bytes(), event.as_bytes()).is_some());
+            fitting += u32::from(listener.fitting(kind, event.as_bytes()).is_some());
             listener.hear(kind.as_bytes(), event.as_bytes());
         }
         // A new second makes a new template.
@@ -164,10 +181,9 @@ fn what_a_parser_has_to_judge_does_not_fit() {
             assert_eq!(fits(api, kind, &before, &event(2, text)), None, "{api:?} {text}");
         }
         let whole = event(2, "\"x\"");
-        let mut other = listener(api, kind, &before);
-        let template = other.template.as_mut().unwrap();
-        assert!(template.fit(kind.as_bytes(), whole.as_bytes()).is_some());
-        assert!(template.fit(b"other", whole.as_bytes()).is_none());
+        let known = listener(api, kind, &before);
+        assert!(known.fitting(kind, whole.as_bytes()).is_some());
+        assert!(known.fitting("other", whole.as_bytes()).is_none());
         for cut in 0..whole.len() {
             assert_eq!(fits(api, kind, &before, &whole[..cut]), None);
             assert_eq!(fits(api, kind, &before, &whole[cut + 1..]), None);
@@ -178,8 +194,7 @@ fn what_a_parser_has_to_judge_does_not_fit() {
         let mut broken = event(2, "\"xx\"").into_bytes();
         let at = broken.windows(2).position(|pair| pair == b"xx").unwrap();
         broken[at] = 0xff;
-        let mut listener = listener(api, kind, &before);
-        assert!(listener.template.as_mut().unwrap().fit(kind.as_bytes(), &broken).is_none());
+        assert!(known.fitting(kind, &broken).is_none());
     }
 }
 
@@ -211,7 +226,7 @@ fn only_events_that_are_nothing_but_one_text_make_a_template() {
     ];
     for event in events {
         let listener = listener(Api::OpenaiChat, "", std::slice::from_ref(&event));
-        assert!(listener.template.is_none(), "{event}");
+        assert!(listener.learnt().is_empty(), "{event}");
     }
     for (api, event) in [
         (Api::Sglang, r#"{"text":"a"}"#),
@@ -219,34 +234,102 @@ fn only_events_that_are_nothing_but_one_text_make_a_template() {
         (Api::Tgi, r#"{"token":{"text":"a"},"generated_text":"b"}"#),
         (Api::Ollama, r#"{"response":"a","done":true}"#),
     ] {
-        assert!(listener(api, "", &[event.to_owned()]).template.is_none(), "{event}");
+        assert!(listener(api, "", &[event.to_owned()]).learnt().is_empty(), "{event}");
     }
-    assert!(listener(Api::OpenaiChat, "", &[chat(text, "")]).template.is_some());
+    assert_eq!(listener(Api::OpenaiChat, "", &[chat(text, "")]).learnt().len(), 1);
 }
 
 #[test]
 fn a_listener_told_to_parse_in_full_makes_no_template() {
-    let mut listener = Listener::new(Api::Triton, false);
+    let forms = Forms::new(Api::Triton);
+    let mut listener = Listener::new(forms.clone(), false);
     listener.parse_in_full();
     for _ in 0..3 {
         listener.hear(b"", br#"{"text_output":"x"}"#);
     }
-    assert!(listener.template.is_none());
+    assert!(forms.known.borrow().templates.is_empty());
 }
 
 #[test]
 fn events_that_never_fit_are_soon_let_alone() {
-    let events: Vec<String> =
-        (0..100).map(|n| format!(r#"{{"text_output":"x","n":{n}}}"#)).collect();
-    let mut listener = listener(Api::Triton, "", &events[..8]);
-    let learnt = listener.template.as_ref().unwrap().fixed.clone();
-    assert_eq!(learnt, br#"{"text_output":"","n":7}"#);
-    listener.hear(b"", events[8].as_bytes());
-    assert_eq!(listener.template.as_ref().unwrap().fixed, learnt);
-    let again = r#"{"text_output":"x","n":7}"#;
-    assert!(listener.template.as_mut().unwrap().fit(b"", again.as_bytes()).is_some());
-    listener.hear(b"", events[9].as_bytes());
-    assert_ne!(listener.template.as_ref().unwrap().fixed, learnt, "a fit renews the patience");
+    let event = |n: u32| format!(r#"{{"text_output":"x","n":{n}}}"#);
+    let events: Vec<String> = (0..8).map(event).collect();
+    let mut listener = listener(Api::Triton, "", &events);
+    let last = |listener: &Listener| listener.learnt().last().cloned();
+    assert_eq!(last(&listener).as_deref(), Some(r#"{"text_output":"","n":7}"#));
+    let learnt = listener.learnt();
+    listener.hear(b"", event(8).as_bytes());
+    assert_eq!(listener.learnt(), learnt);
+    assert!(listener.fitting("", event(7).as_bytes()).is_some());
+    listener.hear(b"", event(9).as_bytes());
+    assert_ne!(listener.learnt(), learnt, "a fit renews the patience");
+}
+
+#[test]
+fn a_form_in_use_outlives_forms_that_are_not() {
+    let form = |n: u32, text: &str| format!(r#"{{"n":{n},"text_output":"{text}"}}"#);
+    let mut listener = listener(Api::Triton, "", &[form(0, "a")]);
+    for n in 1..100 {
+        listener.hear(b"", form(n, "b").as_bytes());
+        assert!(listener.fitting("", form(0, "c").as_bytes()).is_some(), "after {n}");
+        assert!(listener.learnt().len() <= KEPT);
+    }
+}
+
+#[test]
+fn an_answer_is_read_by_the_forms_of_another() {
+    for &form in FORMS {
+        let (api, kind, event) = form;
+        let first = listener(api, kind, &two(form));
+        let mut second = Listener::new(first.forms().clone(), true);
+        let heard = second.hear(kind.as_bytes(), event(3, "\"x\"").as_bytes());
+        let mut alone = Listener::new(Forms::new(api), true);
+        assert_eq!(heard, alone.hear(kind.as_bytes(), event(3, "\"x\"").as_bytes()));
+        assert_eq!(first.learnt().len(), 1, "{api:?}: nothing new was learnt");
+        assert_eq!(second.finish(true), alone.finish(true), "{api:?}");
+    }
+}
+
+#[test]
+fn an_event_as_it_is_framed_fits_like_its_data() {
+    for &form in FORMS {
+        let (api, kind, event) = form;
+        let known = listener(api, kind, &two(form));
+        let data = event(3, "\"x\"");
+        let head = if kind.is_empty() { String::new() } else { format!("event: {kind}\n") };
+        let fits = |bytes: &str, limit: usize| {
+            let fitting = known.forms().fit_framed(&mut 0, bytes.as_bytes(), limit);
+            fitting.map(|(fitting, behind)| (fitting.text().into_owned(), behind.len()))
+        };
+        let whole = format!("{head}data: {data}\n\n");
+        let want = Some(("x".to_owned(), 4));
+        assert_eq!(fits(&format!("{whole}data"), whole.len()), want);
+        assert_eq!(fits(&format!("{whole}data"), whole.len() - 1), None);
+        assert_eq!(fits(&format!("{}data", whole.replace('\n', "\r\n")), 10_000), want);
+        for other in [
+            format!("{head}data: {data}\n"),
+            format!("{head}data: {data}\r\r"),
+            format!("{head}data: {data}\n\r"),
+            format!("{head}data: {data}\n:\n\n"),
+            format!("{head}data: {data}\ndata: \n\n"),
+            format!("{head}data:{data}\n\n"),
+            format!("{head}data:  {data}\n\n"),
+            format!("{head}data: {data} \n\n"),
+            format!("event: other\ndata: {data}\n\n"),
+            format!("{head}id: 1\ndata: {data}\n\n"),
+        ] {
+            assert_eq!(fits(&other, 10_000), None, "{other:?}");
+        }
+    }
+}
+
+#[test]
+fn data_of_two_lines_is_no_form_of_a_framed_event() {
+    let data = "{\"text_output\":\n\"x\"}";
+    let known = listener(Api::Triton, "", &[data.to_owned()]);
+    assert_eq!(known.learnt().len(), 1);
+    let framed = format!("data: {data}\n\n");
+    assert!(known.forms().fit_framed(&mut 0, framed.as_bytes(), 1_000).is_none());
 }
 
 #[test]
@@ -256,7 +339,7 @@ fn varying_fields_are_found_where_they_stand() {
     for_each_value(data, &[(1, "a"), (2, "n")], |place, gap| found.push((place, gap)));
     let text = |place: &Range<usize>| std::str::from_utf8(&data[place.clone()]).unwrap();
     let found: Vec<_> = found.iter().map(|(place, gap)| (text(place), *gap)).collect();
-    assert_eq!(found, [("x", Gap::String), ("-1.5e3", Gap::Number), ("0", Gap::Number)]);
+    assert_eq!(found, [("x", Gap::String(1)), ("-1.5e3", Gap::Number(6)), ("0", Gap::Number(1))]);
 }
 
 proptest! {
@@ -272,6 +355,19 @@ proptest! {
     }
 
     #[test]
+    fn a_glance_tells_what_a_search_tells(
+        text in "[a-c0-3\"\\\\é,]{0,12}",
+        number in "-?[0-3]{1,6}[,.e}]",
+        likely in 0usize..12,
+    ) {
+        let text = text.as_bytes();
+        let length = literal(text).map(|literal| literal.length);
+        prop_assert_eq!(ignored_string_length(text, likely), length);
+        let number = number.as_bytes();
+        prop_assert_eq!(ignored_number_length(number, likely), number_end(number));
+    }
+
+    #[test]
     fn a_string_ends_where_a_parser_ends_it(
         text in prop_oneof![
             "[a\"\\\\/bn\u{1f}é ]{0,24}",
@@ -279,21 +375,43 @@ proptest! {
                 .prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         ],
     ) {
-        let literal = format!("\"{text}\" rest of it");
-        let mut values = serde_json::Deserializer::from_str(&literal).into_iter::<String>();
+        let quoted = format!("\"{text}\" rest of it");
+        let mut values = serde_json::Deserializer::from_str(&quoted).into_iter::<String>();
         let parsed = values.next().unwrap().ok().map(|value| (values.byte_offset() - 2, value));
-        match (string_end(&literal.as_bytes()[1..]), parsed) {
-            (Some((end, escaped)), Some((want, value))) => {
-                prop_assert_eq!(end, want);
-                let raw = &literal[1..=end];
+        match (literal(&quoted.as_bytes()[1..]), parsed) {
+            (Some(Literal { length, escaped, ascii }), Some((want, value))) => {
+                prop_assert_eq!(length, want);
+                let raw = &quoted[1..=length];
                 prop_assert_eq!(escaped, raw.contains('\\'));
+                prop_assert_eq!(ascii, raw.is_ascii());
                 prop_assert_eq!(unescape(raw), value);
             }
             (Some(found), None) => prop_assert!(false, "{:?} is no string", found),
             // An escape of a number is left to the parser.
-            (None, Some((end, _))) => prop_assert!(literal[..=end].contains("\\u")),
+            (None, Some((end, _))) => prop_assert!(quoted[..=end].contains("\\u")),
             (None, None) => {}
         }
+    }
+
+    #[test]
+    fn eight_digits_are_told_at_once(
+        text in prop_oneof!["[0-9]{0,24}", "[/0-9:]{0,24}", "[0-9\u{80}-\u{100}]{0,12}"],
+    ) {
+        let text = text.as_bytes();
+        prop_assert_eq!(no_word(text, no_digits), text.iter().all(u8::is_ascii_digit));
+    }
+
+    #[test]
+    fn equality_is_what_slices_say(
+        one in prop::collection::vec(0u8..2, 0..100), at: Index, other in 0u8..2,
+    ) {
+        let mut two = one.clone();
+        if !two.is_empty() {
+            let at = at.index(two.len());
+            two[at] = other;
+        }
+        prop_assert_eq!(same(&one, &two), one == two);
+        prop_assert!(!same(&one, &two[..two.len().saturating_sub(1)]) || one.is_empty());
     }
 
     #[test]
@@ -304,6 +422,6 @@ proptest! {
     ) {
         let stops = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
         let want = bytes.iter().position(stops).unwrap_or(bytes.len());
-        prop_assert_eq!(plain_length(&bytes), want);
+        prop_assert_eq!(plain_length(&bytes), (want, bytes[..want].is_ascii()));
     }
 }
