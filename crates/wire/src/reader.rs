@@ -133,29 +133,34 @@ pub struct Reader {
 }
 
 /// What receives head and body, apart from the HTTP framing.
+///
+/// In this order, because thousands of answers are read in turn: what the head
+/// and the end touch lies first, then what each read touches, and the rows end
+/// with what only an unusual event touches.
 #[derive(Debug)]
+#[repr(C)]
 struct Content {
-    api: Api,
-    limits: Limits,
-    rows: Rows,
-    body: Body,
-    decompressor: Option<Box<Decompressor>>,
-    first_byte_us: Option<u32>,
     headers_us: Option<u32>,
     /// What the head says went wrong: nothing in the body can change it.
     refused: Option<FailureKind>,
     /// What broke on the way: of no matter once the answer is whole.
     broken: Option<FailureKind>,
-    failed_us: Option<u32>,
     notes: Option<Box<Notes>>,
     http_status: Option<u16>,
     retry_after: Option<Span>,
     served_by: Option<String>,
     warnings: Warnings,
+    api: Api,
+    limits: Limits,
+    first_byte_us: Option<u32>,
+    failed_us: Option<u32>,
+    decompressor: Option<Box<Decompressor>>,
     body_bytes: u64,
     decoded_bytes: u64,
     last_body_us: u32,
     last_body_read: u32,
+    rows: Rows,
+    body: Body,
 }
 
 /// What explains a failure. Most answers have none of it.
@@ -182,15 +187,16 @@ enum Body {
 
 /// The time line as it grows.
 #[derive(Debug)]
+#[repr(C)]
 struct Rows {
-    listener: Listener,
-    timeline: Timeline,
     limit: usize,
     /// Number of the current read, and of the read of the last row.
     read: u32,
     last_row_read: u32,
     over_us: Option<u32>,
     overflow: bool,
+    timeline: Timeline,
+    listener: Listener,
 }
 
 impl Rows {
@@ -210,7 +216,8 @@ impl Rows {
     fn take_framed<'b>(&mut self, mut bytes: &'b [u8], limits: Limits, at_us: u32) -> &'b [u8] {
         // No larger than this as a whole, it is within both limits.
         let limit = limits.line.min(limits.event);
-        while !self.overflow
+        while !bytes.is_empty()
+            && !self.overflow
             && let Some((heard, behind)) = self.listener.hear_framed(bytes, limit)
         {
             self.push(heard, at_us);

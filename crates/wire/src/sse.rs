@@ -117,7 +117,11 @@ enum Pending<'b> {
 
 /// The decoder. Its memory is bounded by the two limits.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Decoder {
+    /// First, because it is all that is looked at when events are of a known
+    /// form: see [`Self::is_between_events`].
+    between_events: bool,
     line_limit: usize,
     event_limit: usize,
     mark: LeadingMark,
@@ -136,6 +140,7 @@ impl Decoder {
     /// A decoder that refuses lines and events above these sizes in bytes.
     pub fn new(line_limit: usize, event_limit: usize) -> Self {
         Self {
+            between_events: false,
             line_limit,
             event_limit,
             mark: LeadingMark::default(),
@@ -158,12 +163,7 @@ impl Decoder {
     /// bytes before it.
     #[inline]
     pub fn is_between_events(&self) -> bool {
-        self.mark.settled
-            && !self.after_cr
-            && self.line.is_empty()
-            && !self.has_data
-            && self.kind.is_empty()
-            && self.failed.is_none()
+        self.between_events
     }
 
     /// Takes the bytes of one read and hands every event that they complete to
@@ -174,6 +174,12 @@ impl Decoder {
         }
         let result = self.feed_lines(bytes, &mut sink);
         self.failed = result.err();
+        self.between_events = result.is_ok()
+            && self.mark.settled
+            && !self.after_cr
+            && self.line.is_empty()
+            && !self.has_data
+            && self.kind.is_empty();
         result
     }
 

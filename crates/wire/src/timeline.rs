@@ -10,20 +10,21 @@ use crate::dialect::Heard;
 
 /// Rows as they come; see [`Self::columns`].
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Timeline {
     reads: Vec<Read>,
+    /// Where what is heard changes.
+    changes: Vec<(u32, Heard)>,
     /// The last reads, kept beside the rest of the answer's state: `reads` is
     /// seldom touched, because it is likely far away.
     recent: [Read; RECENT],
     recent_len: u8,
-    /// Where what is heard changes.
-    changes: Vec<(u32, Heard)>,
     last: Heard,
     len: u32,
 }
 
 /// Reads that are kept back.
-const RECENT: usize = 8;
+const RECENT: usize = 24;
 
 /// The rows of one read.
 #[derive(Clone, Copy, Debug, Default)]

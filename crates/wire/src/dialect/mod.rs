@@ -49,15 +49,12 @@ const ABORTED: &[&str] = &["abort", "aborted", "error", "cancelled"];
 const DONE: &[u8] = b"[DONE]";
 
 /// Listens to the events of one answer.
+///
+/// In this order, because thousands of answers are read in turn: what an event
+/// of a known form touches lies together and first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Listener {
-    api: Api,
-    /// What the answer said so far. Texts are kept only when asked. Apart from
-    /// the rest, which each event touches.
-    answer: Box<Answer>,
-    keep_text: bool,
-    now: Now,
-    trace: Trace,
     /// The known forms of events, unless each is to be parsed in full.
     forms: Option<Forms>,
     /// The form of the last event that was nothing but a text.
@@ -66,28 +63,34 @@ pub struct Listener {
     done: bool,
     /// An event of the API's own ended the answer.
     terminal: bool,
-    malformed: bool,
-    in_band: bool,
-    aborted: bool,
-    finish_reasons: u32,
+    keep_text: bool,
+    verbatim_reasoning: bool,
+    summarised_reasoning: bool,
     arrivals: u32,
     /// Arrivals since the last running count: the growth of the next one is
     /// theirs too.
     uncounted_arrivals: u32,
+    choices: ChoiceSet,
+    choices_with_output: ChoiceSet,
+    api: Api,
+    malformed: bool,
+    in_band: bool,
+    aborted: bool,
+    redacted_reasoning: bool,
+    no_prompt_count: bool,
+    finish_reasons: u32,
+    logprobs: u32,
     /// Best completion count so far, running or final.
     completion: Option<u32>,
     /// A count that the API sends before there is output (Anthropic's start):
     /// used only when nothing better follows.
     placeholder: Option<u32>,
-    logprobs: u32,
-    choices: ChoiceSet,
-    choices_with_output: ChoiceSet,
+    now: Now,
+    trace: Trace,
+    /// What the answer said so far. Texts are kept only when asked.
+    answer: Box<Answer>,
     /// SGLang's text so far, by choice.
     grown: Vec<(u8, sglang::Grown)>,
-    verbatim_reasoning: bool,
-    summarised_reasoning: bool,
-    redacted_reasoning: bool,
-    no_prompt_count: bool,
 }
 
 /// What the event at hand has said so far.
