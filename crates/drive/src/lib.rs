@@ -5,6 +5,7 @@ mod clock;
 mod connection;
 mod exchange;
 pub mod fetch;
+mod idle;
 mod interrupt;
 mod job;
 mod places;

@@ -13,6 +13,7 @@
 //! file knows.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
@@ -33,11 +34,24 @@ use wire::reader::{Close, Progress, Reader};
 
 use crate::clock::{Clock, WallOffset, monotonic_ns};
 use crate::connection::Connection;
+use crate::idle::Idle;
 use crate::places::{Key, Places};
 
 /// Ready sockets taken at a time: a batch of this size is done in a fraction
 /// of a millisecond, and then sends get their turn.
 const BATCH: usize = 64;
+
+/// Reads, and ends of answers, after which a send that is due gets its turn.
+/// Each takes some microseconds.
+const READS_BETWEEN_SENDS: usize = 8;
+const ENDS_BETWEEN_SENDS: usize = 4;
+
+/// How long before a send is due reading begins to make way for it: the time
+/// of a few reads and a turn of the runtime.
+const MAKE_WAY: Span = Span::from_us(30);
+
+/// Idle connections closed at a time.
+const RETIRED_AT_A_TIME: usize = 4;
 
 /// Full reads of one socket before others get their turn.
 const READS_AT_A_TIME: usize = 16;
@@ -177,7 +191,14 @@ pub(crate) struct Tap {
     clock: Clock,
     wall: WallOffset,
     watched: RefCell<Places<Watched>>,
-    idle: RefCell<Vec<Connection>>,
+    idle: RefCell<Idle>,
+    idle_limit: Span,
+    /// Who waits for exchanges that are over, and is not told yet.
+    over: RefCell<VecDeque<Waker>>,
+    /// When the next request is due, and the last reading of the clock; both
+    /// CLOCK_MONOTONIC.
+    due_ns: Cell<i64>,
+    now_ns: Cell<i64>,
     scratch: RefCell<Scratch>,
     lag_ns: RefCell<Histogram<u64>>,
     /// How much earlier than its stamp an event may have arrived that shares
@@ -218,9 +239,10 @@ enum Got {
 }
 
 impl Tap {
-    /// A read path on the run's clock. Needs a runtime; fails when no file
-    /// descriptor is left.
-    pub(crate) fn new(clock: Clock) -> io::Result<Self> {
+    /// A read path on the run's clock, which keeps idle connections until they
+    /// have the age `idle_limit`. Needs a runtime; fails when no file descriptor
+    /// is left.
+    pub(crate) fn new(clock: Clock, idle_limit: Span) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let door = std::os::unix::net::UnixStream::from(epoll.0.try_clone()?);
         door.set_nonblocking(true)?;
@@ -230,7 +252,11 @@ impl Tap {
             clock,
             wall: WallOffset::new(),
             watched: RefCell::new(Places::new()),
-            idle: RefCell::new(Vec::new()),
+            idle: RefCell::default(),
+            idle_limit,
+            over: RefCell::default(),
+            due_ns: Cell::new(i64::MAX),
+            now_ns: Cell::new(0),
             scratch: RefCell::new(Scratch {
                 received: vec![0; READ_BUFFER].into_boxed_slice(),
                 plain: vec![0; PLAIN_BUFFER].into_boxed_slice(),
@@ -312,34 +338,26 @@ impl Tap {
     }
 
     /// Takes back a connection that can carry another request.
-    pub(crate) fn give_back(&self, mut connection: Connection) {
-        connection.reused = true;
-        connection.idle_since = self.clock.now();
-        self.idle.borrow_mut().push(connection);
+    pub(crate) fn give_back(&self, connection: Connection) {
+        self.idle.borrow_mut().put(connection, self.clock.now());
     }
 
-    /// An idle connection that is young enough and looks alive; of `session`,
-    /// where connections are kept apart.
-    pub(crate) fn idle(&self, limit: Span, session: Option<u32>) -> Option<Connection> {
-        let now = self.clock.now();
-        let mut idle = self.idle.borrow_mut();
-        idle.retain(|connection| now - connection.idle_since < limit);
-        loop {
-            // The one used last is the least likely to have been closed.
-            let fits = |connection: &Connection| session.is_none() || connection.session == session;
-            let place = idle.iter().rposition(fits)?;
-            let connection = idle.swap_remove(place);
-            if connection.looks_alive() {
-                return Some(connection);
-            }
-        }
+    /// An idle connection that is fit for a request; of `session`, where
+    /// connections are kept apart.
+    pub(crate) fn idle(&self, session: Option<u32>) -> Option<Connection> {
+        self.idle.borrow_mut().take(self.clock.now(), self.idle_limit, session)
+    }
+
+    /// Says when the next request is due: reading makes way for it.
+    pub(crate) fn note_due(&self, at: At) {
+        self.due_ns.set(self.clock.monotonic_ns_of(at - MAKE_WAY));
     }
 
     /// Reads whatever becomes ready, for ever; to be dropped at the end.
     pub(crate) async fn pump(&self) {
         let mut events = [EpollEvent::empty(); BATCH];
         loop {
-            if self.door.readable().await.is_err() {
+            if self.over.borrow().is_empty() && self.door.readable().await.is_err() {
                 return;
             }
             self.cycle.set(Cycle { began_ns: monotonic_ns(), first_lag_ns: None });
@@ -358,13 +376,36 @@ impl Tap {
                     drop(nothing);
                     break;
                 }
-                self.fetch(&events[..count]);
-                for event in &events[..count] {
-                    self.ready(Key::of(event.data()), event.events());
-                }
+                self.read_batch(&events[..count]).await;
+                self.tell_some();
+                tokio::task::yield_now().await;
+            }
+            if self.tell_some() {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    async fn read_batch(&self, events: &[EpollEvent]) {
+        self.fetch(events);
+        for few in events.chunks(READS_BETWEEN_SENDS) {
+            for event in few {
+                self.ready(Key::of(event.data()), event.events());
+            }
+            if self.now_ns.get() >= self.due_ns.get() {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Tells some of those who wait that their exchange is over. Answers in
+    /// step end together, and closing the books of a thousand at once would
+    /// hold up sends.
+    fn tell_some(&self) -> bool {
+        let mut over = self.over.borrow_mut();
+        let some = over.len().min(ENDS_BETWEEN_SENDS);
+        over.drain(..some).for_each(Waker::wake);
+        some > 0
     }
 
     /// Looks once at the state of each ready stream before the first is read:
@@ -416,14 +457,12 @@ impl Tap {
         }
     }
 
-    /// Looks no more at an exchange that has ended, and wakes who waits for it.
-    /// Level-triggered readiness of a socket that nobody reads any more would
-    /// come again and again.
+    /// Looks no more at an exchange that has ended; who waits for it will be
+    /// told. Level-triggered readiness of a socket that nobody reads any more
+    /// would come again and again.
     fn leave(&self, exchange: &Exchange, waker: &mut Option<Waker>) {
         let _ = self.epoll.delete(&exchange.connection.socket);
-        if let Some(waker) = waker.take() {
-            waker.wake();
-        }
+        self.over.borrow_mut().extend(waker.take());
     }
 
     /// Empties a socket: one read, unless that fills the buffer or the peer
@@ -531,6 +570,7 @@ impl Tap {
                 Err(_) => return Got::Broken,
             };
         let user_ns = monotonic_ns();
+        self.now_ns.set(user_ns);
         if count == 0 {
             return Got::Eof;
         }
@@ -560,6 +600,7 @@ impl Tap {
             ticks.tick().await;
             let now = self.clock.now();
             let stepped = round % SWEEPS_PER_CLOCK_CHECK == 0 && self.wall.refresh();
+            self.idle.borrow_mut().retire(now, self.idle_limit, RETIRED_AT_A_TIME);
             let mut watched = self.watched.borrow_mut();
             let mut late = Vec::new();
             for (key, what) in watched.iter_mut() {
@@ -579,6 +620,8 @@ impl Tap {
             for key in late {
                 watched.take(key);
             }
+            // The pump may be at rest, and these are few.
+            while self.tell_some() {}
         }
     }
 

@@ -6,9 +6,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
-use measure::{At, Outcome, Record};
+use measure::{At, Outcome, Record, Span};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use wire::api::RequestSpec;
@@ -19,6 +18,7 @@ use crate::clock::{Clock, duration};
 use crate::connection::{Connection, OpenError, OpenStamps, resolve};
 use crate::exchange::Attempt;
 use crate::job::{Job, Reuse};
+use crate::run::Outlet;
 use crate::tap::Tap;
 use crate::timer::Timer;
 
@@ -32,7 +32,7 @@ pub(crate) struct Worker {
     stop: watch::Receiver<bool>,
     id: u32,
     addresses: RefCell<Option<Vec<SocketAddr>>>,
-    out: Sender<Record>,
+    out: Outlet,
     ended: RefCell<HashMap<u32, At>>,
     any_ended: Notify,
 }
@@ -48,7 +48,7 @@ impl Worker {
         job: Arc<Job>,
         id: u32,
         clock: Clock,
-        out: Sender<Record>,
+        out: Outlet,
         stop: watch::Receiver<bool>,
         tap: Tap,
     ) -> Self {
@@ -66,8 +66,9 @@ impl Worker {
         }
     }
 
-    /// Runs the worker's share of the schedule to the end of its tail.
-    pub(crate) async fn run(self: Rc<Self>) -> std::io::Result<()> {
+    /// Runs the worker's share of the schedule to the end of its tail. Gives the
+    /// time that its thread was awake with nothing to do.
+    pub(crate) async fn run(self: Rc<Self>) -> std::io::Result<Span> {
         let timer = Timer::new(self.clock)?;
         let load = async {
             match self.job.schedule.load() {
@@ -83,7 +84,7 @@ impl Worker {
         reading.spawn_local(async move { sweep.tap.sweep().await });
         tokio::select! {
             biased;
-            () = load => Ok(()),
+            () = load => Ok(timer.idled()),
             // Without its reader a worker would wait for ever.
             joined = reading.join_next() => {
                 joined.into_iter().for_each(pass_on);
@@ -109,6 +110,7 @@ impl Worker {
             // Encoding before the instant keeps it out of the latency.
             let prepared = self.prepare(&request);
             if let After::Instant(at) = request.after {
+                self.tap.note_due(at);
                 let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
                 tokio::select! {
                     biased;
@@ -145,7 +147,7 @@ impl Worker {
                 After::Parents { of, think } => self.last_end(of).await + *think,
             };
             let pause = intended_at - self.clock.now();
-            if pause > measure::Span::ZERO {
+            if pause > Span::ZERO {
                 tokio::time::sleep(duration(pause)).await;
             }
             let permit = match cap {
@@ -284,9 +286,7 @@ impl Worker {
         self.job.redact(&mut record);
         self.ended.borrow_mut().insert(record.index, ended_at);
         self.any_ended.notify_waiters();
-        // The receiver lives until every worker is done; without it nobody
-        // wants the record.
-        let _ = self.out.send(record);
+        self.out.put(record);
         ended_at
     }
 
@@ -301,7 +301,7 @@ impl Worker {
         let own = (self.job.reuse == Reuse::PerSession).then_some(session);
         if !fresh
             && self.job.reuse != Reuse::Never
-            && let Some(idle) = self.tap.idle(self.job.idle_limit, own)
+            && let Some(idle) = self.tap.idle(own)
         {
             return Ok(idle);
         }

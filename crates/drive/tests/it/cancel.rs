@@ -49,7 +49,8 @@ fn cancelled_with_what_had_come(ran: &Ran) {
 fn a_stopped_open_loop_accounts_for_every_request() {
     let server = endless_answers();
     let bench = Bench::at(&server.url()).load(even(20.0), 100);
-    let ran = stopped(bench, Span::from_ms(200));
+    // Between two sends, so that the last answer has begun.
+    let ran = stopped(bench, Span::from_ms(225));
     conserved(&ran, 100);
     cancelled_with_what_had_come(&ran);
     let sent = ran.records.iter().filter(|record| record.stamps.sent_at.is_some()).count();
