@@ -107,7 +107,7 @@ pub struct Instrument {
     pub stamp_source: &'static str,
     /// User stamp − kernel stamp in µs: p50, p99, max.
     pub client_lag_us: Option<[f64; 3]>,
-    /// p99 of how much earlier than its stamp an event may have arrived, in µs.
+    /// p99 of how much earlier than its stamp an arrival may have been, in µs.
     pub stamp_error_p99_us: Option<f64>,
     /// Busiest worker thread's share of time on the processor, less what it
     /// polled for to be punctual.

@@ -201,21 +201,16 @@ pub(crate) struct Tap {
     now_ns: Cell<i64>,
     scratch: RefCell<Scratch>,
     lag_ns: RefCell<Histogram<u64>>,
-    /// How much earlier than its stamp an event may have arrived that shares
-    /// its read with others, and the number of events that do not.
+    /// How much earlier than its stamp an arrival may have been that was not the
+    /// last event of its read, and the number of those that were.
     bound_ns: RefCell<Histogram<u64>>,
     exact: Cell<u64>,
-    cycle: Cell<Cycle>,
+    /// Nothing that is read now came before this reading of CLOCK_MONOTONIC.
+    /// After a rest it is not known before the first read.
+    earliest_ns: Cell<Option<i64>>,
+    /// A socket was left before it was empty.
+    left: Cell<bool>,
     unstamped: Cell<u64>,
-}
-
-/// One stretch of reading without rest.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cycle {
-    /// CLOCK_MONOTONIC when it began.
-    began_ns: i64,
-    /// Lag of its first read: how long its first socket had waited.
-    first_lag_ns: Option<i64>,
 }
 
 struct Scratch {
@@ -228,10 +223,8 @@ struct Scratch {
 enum Got {
     Bytes {
         count: usize,
-        /// The stamp.
-        at: At,
-        /// CLOCK_MONOTONIC after the read.
-        read_ns: i64,
+        /// The stamp, on CLOCK_MONOTONIC.
+        at_ns: i64,
     },
     Nothing,
     Eof,
@@ -265,7 +258,8 @@ impl Tap {
             lag_ns: RefCell::new(histogram()?),
             bound_ns: RefCell::new(histogram()?),
             exact: Cell::new(0),
-            cycle: Cell::new(Cycle::default()),
+            earliest_ns: Cell::new(None),
+            left: Cell::new(false),
             unstamped: Cell::new(0),
         })
     }
@@ -360,8 +354,9 @@ impl Tap {
             if self.over.borrow().is_empty() && self.door.readable().await.is_err() {
                 return;
             }
-            self.cycle.set(Cycle { began_ns: monotonic_ns(), first_lag_ns: None });
+            self.earliest_ns.set(None);
             loop {
+                let asked_ns = monotonic_ns();
                 let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
                     Ok(count) => count,
                     Err(Errno::EINTR) => continue,
@@ -377,6 +372,10 @@ impl Tap {
                     break;
                 }
                 self.read_batch(&events[..count]).await;
+                // All that was ready is read: what is ready next came since.
+                if !self.left.take() && count < BATCH {
+                    self.earliest_ns.set(Some(asked_ns));
+                }
                 self.tell_some();
                 tokio::task::yield_now().await;
             }
@@ -475,6 +474,7 @@ impl Tap {
             }
         }
         // Others come first now; asking again tells what is left.
+        self.left.set(true);
         let mut event = EpollEvent::new(READS, key.number());
         let _ = self.epoll.modify(&exchange.connection.socket, &mut event);
     }
@@ -483,8 +483,8 @@ impl Tap {
     /// buffer, or nothing when there was nothing or the end.
     fn read(&self, exchange: &mut Exchange) -> Option<bool> {
         let mut scratch = self.scratch.borrow_mut();
-        let (count, at, read_ns) = match self.receive(&exchange.connection, &mut scratch) {
-            Got::Bytes { count, at, read_ns } => (count, at, read_ns),
+        let (count, at_ns) = match self.receive(&exchange.connection, &mut scratch) {
+            Got::Bytes { count, at_ns } => (count, at_ns),
             Got::Nothing => return None,
             Got::Eof => {
                 exchange.end(Close::Eof, self.clock.now());
@@ -497,17 +497,18 @@ impl Tap {
         };
         // A stamp before the send would be an unasked byte on a reused
         // connection; time does not run backwards in a record.
-        let at = at.max(exchange.sent_at);
+        let at = self.clock.at(at_ns).max(exchange.sent_at);
         exchange.last_byte_at = at;
         let us = since(exchange.sent_at, at);
         let Exchange { connection, reader, .. } = exchange;
         let Scratch { received, plain, .. } = &mut *scratch;
         let mut progress = Progress::More;
-        let before = reader.events_seen();
+        let before = reader.arrivals_seen();
         let open = connection.decipher(&received[..count], plain, |bytes| {
             progress = reader.read(bytes, us);
         });
-        self.bound_stamps(reader.events_seen() - before, read_ns);
+        let arrivals = u64::from(reader.arrivals_seen() - before);
+        self.bound_stamps(arrivals, u64::from(reader.ends_in_arrival()), at_ns);
         match open {
             _ if progress != Progress::More => exchange.end(Close::Done, at),
             Ok(true) => {}
@@ -517,17 +518,16 @@ impl Tap {
         Some(count == READ_BUFFER)
     }
 
-    /// Notes how far off the stamps of a read's events may be. An event alone
-    /// in its read has its own stamp; of several, all but the last may have
-    /// come earlier, at most as early as the first socket of this stretch of
-    /// reading had been waiting.
-    fn bound_stamps(&self, events: usize, read_ns: i64) {
-        self.exact.set(self.exact.get() + events.min(1) as u64);
-        if events > 1 {
-            let cycle = self.cycle.get();
-            let waited = read_ns - cycle.began_ns + cycle.first_lag_ns.unwrap_or(0);
+    /// Notes how far off the stamps of a read's arrivals may be. The stamp is
+    /// that of the last event in the read; all others may have come earlier, at
+    /// most as early as anything that was still to be read.
+    fn bound_stamps(&self, arrivals: u64, last: u64, at_ns: i64) {
+        let exact = arrivals.min(last);
+        self.exact.set(self.exact.get() + exact);
+        if arrivals > exact {
+            let early = at_ns - self.earliest_ns.get().unwrap_or(at_ns);
             let mut bounds = self.bound_ns.borrow_mut();
-            bounds.saturating_record_n(waited.max(1) as u64, events as u64 - 1);
+            bounds.saturating_record_n(early.max(1) as u64, arrivals - exact);
         }
     }
 
@@ -579,9 +579,6 @@ impl Tap {
                 let kernel_ns = self.wall.to_monotonic(realtime_ns).min(user_ns);
                 let lag = (user_ns - kernel_ns).max(1) as u64;
                 self.lag_ns.borrow_mut().saturating_record(lag);
-                let mut cycle = self.cycle.get();
-                cycle.first_lag_ns.get_or_insert(lag as i64);
-                self.cycle.set(cycle);
                 kernel_ns
             }
             None => {
@@ -589,7 +586,13 @@ impl Tap {
                 user_ns
             }
         };
-        Got::Bytes { count, at: self.clock.at(at_ns), read_ns: user_ns }
+        if self.earliest_ns.get().is_none() {
+            // The first byte after a rest woke us. How much earlier than the
+            // last byte of its read it came is not known, but that one then
+            // waited about as long for us as the first for it, or longer.
+            self.earliest_ns.set(Some(at_ns - (user_ns - at_ns)));
+        }
+        Got::Bytes { count, at_ns }
     }
 
     /// Ends what has run out of time, for ever; to be dropped at the end.
@@ -643,7 +646,7 @@ impl Tap {
 pub(crate) struct Readings {
     /// User stamp − kernel stamp of each read.
     pub(crate) lag_ns: Histogram<u64>,
-    /// How much earlier than its stamp each event may have arrived.
+    /// How much earlier than its stamp each arrival may have been.
     pub(crate) bound_ns: Histogram<u64>,
     /// Reads without a kernel stamp.
     pub(crate) unstamped: u64,

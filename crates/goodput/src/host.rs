@@ -2,6 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
 /// Name and value of what explains a client's figures.
 pub(crate) fn facts() -> Vec<(String, String)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -34,6 +37,53 @@ pub(crate) fn throttled_us() -> Option<i64> {
     let files = [format!("/sys/fs/cgroup{path}/cpu.stat"), "/sys/fs/cgroup/cpu.stat".to_owned()];
     let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok())?;
     text.lines().find_map(|line| line.strip_prefix("throttled_usec ")?.trim().parse().ok())
+}
+
+/// The processors of this thread, and of the threads that it starts; they are
+/// given back at the end.
+pub(crate) struct Processors {
+    before: CpuSet,
+    numbers: Vec<usize>,
+}
+
+impl Processors {
+    /// Those that this thread may use now.
+    pub(crate) fn of_this_thread() -> Self {
+        let before = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+        let may_use = |number: &usize| before.is_set(*number).unwrap_or(false);
+        Self { before, numbers: (0..CpuSet::count()).filter(may_use).collect() }
+    }
+
+    /// Keeps what is started next to the last of several processors.
+    pub(crate) fn use_last(&self) {
+        if let [_, .., last] = &*self.numbers {
+            keep_to(&[*last]);
+        }
+    }
+
+    /// Keeps what is started next off the last of several processors.
+    pub(crate) fn use_others(&self) {
+        if let [others @ .., _] = &*self.numbers
+            && !others.is_empty()
+        {
+            keep_to(others);
+        }
+    }
+}
+
+impl Drop for Processors {
+    fn drop(&mut self) {
+        // What was allowed before is allowed again.
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
+    }
+}
+
+/// A refusal costs accuracy, not correctness.
+fn keep_to(processors: &[usize]) {
+    let mut set = CpuSet::new();
+    if processors.iter().all(|number| set.set(*number).is_ok()) {
+        let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    }
 }
 
 /// Raises the soft limit on open files to the hard one and gives the result.

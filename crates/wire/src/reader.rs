@@ -371,15 +371,20 @@ impl Reader {
         };
         content.body_bytes
             ^ content.limits.body
-            ^ self.events_seen() as u64
+            ^ u64::from(self.ends_in_arrival())
             ^ u64::from(content.last_body_us)
             ^ u64::from(content.rows.listener.arrivals())
             ^ u64::from(content.rows.listener.is_over() ^ sse ^ self.http.is_done())
     }
 
-    /// Number of events so far.
-    pub fn events_seen(&self) -> usize {
-        self.content.rows.timeline.len()
+    /// Number of token arrivals so far.
+    pub fn arrivals_seen(&self) -> u32 {
+        self.content.rows.listener.arrivals()
+    }
+
+    /// True when the last event so far was an arrival of tokens.
+    pub fn ends_in_arrival(&self) -> bool {
+        self.content.rows.timeline.last().carries.is_arrival()
     }
 
     /// True when a first event came: from then on silence is a stall.

@@ -52,6 +52,12 @@ impl Timeline {
         self.len as usize
     }
 
+    /// What the last row heard; nothing before the first.
+    #[inline]
+    pub(crate) fn last(&self) -> Heard {
+        self.last
+    }
+
     /// Appends a row; `shared` when it is of the same read as the one before.
     #[inline]
     pub(crate) fn push(&mut self, heard: Heard, at_us: u32, shared: bool) {

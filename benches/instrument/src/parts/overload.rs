@@ -2,6 +2,7 @@
 //! tested is that it does stop being VALID, before its figures are wrong.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use measure::quantile;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ const CHUNKS: u64 = 4;
 const INTERVAL_US: u64 = 20_000;
 
 /// Requests a second, level by level.
-const LEVELS: &[u64] = &[250, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000];
+const LEVELS: &[u64] = &[250, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000, 12_000];
 
 /// One level's figures.
 struct Level {
@@ -27,6 +28,7 @@ struct Level {
     value: Value,
     /// (reported − true) ÷ true, of the p99.
     wrong_by: f64,
+    void: Option<String>,
 }
 
 pub(super) fn run(bench: &Bench) -> Done {
@@ -116,6 +118,7 @@ fn level(bench: &Bench, rate: u64, seconds: f64) -> Result<Level, String> {
     Ok(Level {
         rate,
         wrong_by: (reported_ms - true_ms) / true_ms.max(1e-9),
+        void: done.disturbed(),
         value: json!({
             "rate": rate,
             "verdict": verdict,
@@ -131,10 +134,15 @@ fn level(bench: &Bench, rate: u64, seconds: f64) -> Result<Level, String> {
     })
 }
 
-/// (v) At 70 % of the highest valid level short runs are VALID.
+/// (v) Short runs at 70 % of the highest valid rate: of the floor that
+/// `goodput selftest` found, under its own kind of load, and of the highest
+/// VALID level of (e).
 pub(super) fn short_runs(bench: &Bench) -> Done {
-    let head = ["req/s", "runs", "VALID", "not valid because"];
+    let head = ["load", "of", "chunks/s", "runs", "VALID", "not valid because", "void"];
     let mut table = Table::new("(v) Short runs at 70 % of the highest VALID rate", &head);
+    let floor = floor(bench)?;
+    let streams = (floor * 0.7 / 50.0) as u64;
+    let steady = many(bench, "streams", &mut || steady(bench, streams))?;
     let mut highest = LEVELS[0];
     if !bench.quick {
         for &rate in LEVELS {
@@ -145,26 +153,99 @@ pub(super) fn short_runs(bench: &Bench) -> Done {
         }
     }
     let rate = highest * 7 / 10;
-    let runs = if bench.quick { 2 } else { 100 };
-    let mut reasons = Vec::new();
-    for number in 0..runs {
+    let open = many(bench, "open loop", &mut || {
         let level = level(bench, rate, 1.0)?;
-        if level.verdict != "VALID" {
-            reasons.push(level.value["reasons"].clone());
-            crate::tell(&format!("    run {number}: {}", level.verdict));
+        Ok((level.verdict, level.value["reasons"].clone(), level.void))
+    })?;
+    let mut figures = serde_json::Map::new();
+    for (load, of, chunks, many) in [
+        (format!("{streams} streams at 50/s"), format!("selftest's {floor}"), streams * 50, steady),
+        (format!("{rate} req/s"), format!("{highest} req/s of (e)"), rate * TOKENS, open),
+    ] {
+        table.rows.push(vec![
+            load.clone(),
+            of,
+            chunks.to_string(),
+            many.runs.to_string(),
+            many.valid.to_string(),
+            many.words(),
+            many.void.to_string(),
+        ]);
+        let figure =
+            json!({"runs": many.runs, "valid": many.valid, "void": many.void, "reasons": many.why});
+        figures.insert(load, figure);
+    }
+    Ok((Value::Object(figures), vec![table]))
+}
+
+/// Verdict, reasons, and why the run is void.
+type Short = (String, Value, Option<String>);
+
+/// Many short runs.
+#[derive(Default)]
+struct Many {
+    runs: usize,
+    valid: usize,
+    void: usize,
+    why: BTreeMap<String, usize>,
+}
+
+impl Many {
+    fn words(&self) -> String {
+        let why: Vec<String> =
+            self.why.iter().map(|(id, count)| format!("{id} × {count}")).collect();
+        if why.is_empty() { "–".to_owned() } else { why.join(", ") }
+    }
+}
+
+/// A hundred runs that are not void, or as many as come of twice that.
+fn many(
+    bench: &Bench,
+    what: &str,
+    run: &mut dyn FnMut() -> Result<Short, String>,
+) -> Result<Many, String> {
+    let wanted = if bench.quick { 2 } else { 100 };
+    let mut many = Many::default();
+    while many.runs < wanted && many.runs + many.void < 2 * wanted {
+        let (verdict, reasons, void) = run()?;
+        if void.is_some() {
+            many.void += 1;
+            continue;
+        }
+        many.runs += 1;
+        if verdict == "VALID" {
+            many.valid += 1;
+        } else {
+            crate::tell(&format!("    {what} {}: {verdict}", many.runs));
+            let id = reasons.pointer("/0/id").and_then(Value::as_str).unwrap_or("?");
+            *many.why.entry(id.to_owned()).or_default() += 1;
         }
     }
-    let mut why: BTreeMap<&str, usize> = BTreeMap::new();
-    for id in reasons.iter().filter_map(|list| list.get(0)?.get("id")?.as_str()) {
-        *why.entry(id).or_default() += 1;
+    Ok(many)
+}
+
+/// The highest valid rate in chunks a second that `goodput selftest` finds.
+fn floor(bench: &Bench) -> Result<f64, String> {
+    let mut command = Command::new(&bench.goodput);
+    command.args(["selftest", "--json", "-", "--runs-dir"]).arg(bench.fresh("floor"));
+    if bench.quick {
+        command.arg("--quick");
     }
-    let why: Vec<String> = why.iter().map(|(id, count)| format!("{id} × {count}")).collect();
-    let valid = runs - reasons.len();
-    table.rows.push(vec![
-        rate.to_string(),
-        runs.to_string(),
-        valid.to_string(),
-        if why.is_empty() { "–".to_owned() } else { why.join(", ") },
-    ]);
-    Ok((json!({"rate": rate, "runs": runs, "valid": valid, "reasons": reasons}), vec![table]))
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    let floor: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?}: {error}"))?;
+    floor["highest_valid_chunks_s"].as_f64().ok_or_else(|| format!("{command:?}: {floor}"))
+}
+
+/// A second of so many streams of 50 tokens a second, all asked for at once.
+fn steady(bench: &Bench, streams: u64) -> Result<Short, String> {
+    let server = words("--mode paced --interval-us 20000");
+    let output = bench.fresh("client.out");
+    let (done, _) =
+        repetition((bench.server_core, &server), bench.client_core, &output, |address| {
+            bench.goodput(address, &format!("--request-rate inf -n {streams} --osl 50"))
+        })?;
+    let summary = bench.summary()?;
+    let verdict = summary["validity"]["verdict"].as_str().unwrap_or("none").to_uppercase();
+    Ok((verdict, summary["validity"]["reasons"].clone(), done.disturbed()))
 }

@@ -33,8 +33,10 @@ use crate::{host, output};
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Rates tried in turn, in chunks a second, until one is no longer VALID.
-const RATES: &[u32] =
-    &[2_500, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000];
+const RATES: &[u32] = &[
+    2_500, 5_000, 10_000, 15_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000, 150_000,
+    200_000,
+];
 
 /// How thorough a selftest is.
 #[derive(Clone, Copy, Debug)]
@@ -151,14 +153,14 @@ fn find(effort: Effort) -> Result<Floor, Failure> {
         highest_valid_chunks_s: 0.0,
     };
     for rate in RATES.iter().step_by(effort.stride) {
-        let streams = rate / 50;
-        let reached = level(&Level {
-            load: Load::Burst,
-            count: streams,
-            tokens: effort.tokens,
-            lockstep: false,
-        })?;
-        if reached.summary.validity.verdict != Verdict::Valid {
+        let streams =
+            Level { load: Load::Burst, count: rate / 50, tokens: effort.tokens, lockstep: false };
+        let mut reached = level(&streams)?;
+        if !reached.is_valid() {
+            // Once may be the machine's bad luck, twice is the rate.
+            reached = level(&streams)?;
+        }
+        if !reached.is_valid() {
             break;
         }
         floor.highest_valid_chunks_s = f64::from(*rate);
@@ -184,6 +186,10 @@ struct Reached {
 }
 
 impl Reached {
+    fn is_valid(&self) -> bool {
+        self.summary.validity.verdict == Verdict::Valid
+    }
+
     fn cpu_us_per_chunk(&self) -> f64 {
         self.instrument.cpu_ns as f64 / 1e3 / self.chunks.max(1) as f64
     }
@@ -198,8 +204,13 @@ fn level(level: &Level) -> Result<Reached, Failure> {
         lockstep: level.lockstep,
         ..EngineConfig::default()
     };
+    // A real server is on another machine. Here the kernel likes to wake the
+    // reader where the writer still runs, which is no lag of the client's.
+    let processors = host::Processors::of_this_thread();
+    processors.use_last();
     let server =
         Server::start(Config { engine, ..Config::default() }).map_err(Failure::internal)?;
+    processors.use_others();
     let job = job(level, &server)?;
     let schedule = Arc::clone(&job.schedule);
     let rules = StopRules { max_errors: None, max_error_rate: None };
