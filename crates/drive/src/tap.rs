@@ -50,6 +50,15 @@ const ENDS_BETWEEN_SENDS: usize = 4;
 /// of a few reads and a turn of the runtime.
 const MAKE_WAY: Span = Span::from_us(30);
 
+/// When sockets become ready at less than this from each other, more of them
+/// are waited for before they are read, this long.
+const DENSE_NS: i64 = 15_000;
+const GATHER: Duration = Duration::from_micros(30);
+
+/// Time to the next send in which there is time for that, with the lateness of
+/// waking up.
+const CLEAR_NS: i64 = 1_000_000;
+
 /// Idle connections closed at a time.
 const RETIRED_AT_A_TIME: usize = 4;
 
@@ -199,6 +208,8 @@ pub(crate) struct Tap {
     /// CLOCK_MONOTONIC.
     due_ns: Cell<i64>,
     now_ns: Cell<i64>,
+    /// No send waits for an answer, so reading may be put off a little.
+    may_gather: Cell<bool>,
     scratch: RefCell<Scratch>,
     lag_ns: RefCell<Histogram<u64>>,
     /// How much earlier than its stamp an arrival may have been that was not the
@@ -250,6 +261,7 @@ impl Tap {
             over: RefCell::default(),
             due_ns: Cell::new(i64::MAX),
             now_ns: Cell::new(0),
+            may_gather: Cell::new(false),
             scratch: RefCell::new(Scratch {
                 received: vec![0; READ_BUFFER].into_boxed_slice(),
                 plain: vec![0; PLAIN_BUFFER].into_boxed_slice(),
@@ -342,47 +354,80 @@ impl Tap {
         self.idle.borrow_mut().take(self.clock.now(), self.idle_limit, session)
     }
 
-    /// Says when the next request is due: reading makes way for it.
-    pub(crate) fn note_due(&self, at: At) {
-        self.due_ns.set(self.clock.monotonic_ns_of(at - MAKE_WAY));
+    /// Says when the next request is due, if one is: reading makes way for it.
+    pub(crate) fn note_due(&self, at: Option<At>) {
+        let due_ns = at.map(|at| self.clock.monotonic_ns_of(at - MAKE_WAY));
+        self.due_ns.set(due_ns.unwrap_or(i64::MAX));
+    }
+
+    /// Says whether reading may be put off for a moment: not where the end of
+    /// an answer lets another request go.
+    pub(crate) fn may_gather(&self, may: bool) {
+        self.may_gather.set(may);
+    }
+
+    /// Sleeps for a moment when the sockets become ready so densely that each
+    /// would else cost a wake-up of its own. The kernel stamps what comes
+    /// meanwhile, so nothing is measured less well.
+    fn gather(&self, count: usize, since_last_ns: i64, now_ns: i64) {
+        let dense = count > 0 && since_last_ns < DENSE_NS * count as i64;
+        let clear = self.due_ns.get().saturating_sub(now_ns) > CLEAR_NS;
+        if dense && clear && self.may_gather.get() && self.unstamped.get() == 0 {
+            std::thread::sleep(GATHER);
+        }
     }
 
     /// Reads whatever becomes ready, for ever; to be dropped at the end.
     pub(crate) async fn pump(&self) {
         let mut events = [EpollEvent::empty(); BATCH];
+        let (mut more, mut last_asked_ns) = (false, 0);
         loop {
-            if self.over.borrow().is_empty() && self.door.readable().await.is_err() {
-                return;
-            }
-            self.earliest_ns.set(None);
-            loop {
-                let asked_ns = monotonic_ns();
-                let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
-                    Ok(count) => count,
-                    Err(Errno::EINTR) => continue,
+            if !more {
+                match self.readable().await {
+                    Ok(rested) if rested => self.earliest_ns.set(None),
+                    Ok(_) => {}
                     Err(_) => return,
-                };
-                if count == 0 {
-                    // The runtime's own poll cannot run in between, so no
-                    // readiness that came since is lost.
-                    let nothing: io::Result<()> = self
-                        .door
-                        .try_io(Interest::READABLE, || Err(io::ErrorKind::WouldBlock.into()));
-                    drop(nothing);
-                    break;
                 }
-                self.read_batch(&events[..count]).await;
-                // All that was ready is read: what is ready next came since.
-                if !self.left.take() && count < BATCH {
-                    self.earliest_ns.set(Some(asked_ns));
-                }
-                self.tell_some();
-                tokio::task::yield_now().await;
             }
-            if self.tell_some() {
+            // The readiness is cleared before the question: what comes after
+            // the answer is told anew when the runtime asks.
+            let nothing: io::Result<()> =
+                self.door.try_io(Interest::READABLE, || Err(io::ErrorKind::WouldBlock.into()));
+            drop(nothing);
+            let asked_ns = monotonic_ns();
+            let count = match self.epoll.wait(&mut events, EpollTimeout::ZERO) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => {
+                    more = true;
+                    continue;
+                }
+                Err(_) => return,
+            };
+            self.read_batch(&events[..count]).await;
+            // All that was ready is read: what is ready next came since.
+            if !self.left.take() && count < BATCH {
+                self.earliest_ns.set(Some(asked_ns));
+                self.gather(count, asked_ns - last_asked_ns, asked_ns);
+            }
+            last_asked_ns = asked_ns;
+            self.tell_some();
+            more = count == BATCH || !self.over.borrow().is_empty();
+            if more {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Waits until something can be read; true when that took a rest.
+    async fn readable(&self) -> io::Result<bool> {
+        let mut rested = false;
+        poll_fn(|context| {
+            let ready = self.door.poll_read_ready(context);
+            rested |= ready.is_pending();
+            ready
+        })
+        .await?;
+        Ok(rested)
     }
 
     async fn read_batch(&self, events: &[EpollEvent]) {
@@ -400,11 +445,10 @@ impl Tap {
     /// Tells some of those who wait that their exchange is over. Answers in
     /// step end together, and closing the books of a thousand at once would
     /// hold up sends.
-    fn tell_some(&self) -> bool {
+    fn tell_some(&self) {
         let mut over = self.over.borrow_mut();
         let some = over.len().min(ENDS_BETWEEN_SENDS);
         over.drain(..some).for_each(Waker::wake);
-        some > 0
     }
 
     /// Looks once at the state of each ready stream before the first is read:
@@ -624,7 +668,7 @@ impl Tap {
                 watched.take(key);
             }
             // The pump may be at rest, and these are few.
-            while self.tell_some() {}
+            self.over.borrow_mut().drain(..).for_each(Waker::wake);
         }
     }
 

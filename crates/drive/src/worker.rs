@@ -97,6 +97,7 @@ impl Worker {
     async fn open_loop(self: &Rc<Self>, timer: &Timer) {
         let schedule = Arc::clone(&self.job.schedule);
         let workers = self.job.threads;
+        self.tap.may_gather(matches!(schedule.load(), Load::Open { .. } | Load::Burst));
         let cap = match schedule.load() {
             Load::Capped { .. } => schedule.users_of(self.id, workers),
             _ => None,
@@ -109,8 +110,11 @@ impl Worker {
         for request in schedule.deal(self.id, workers) {
             // Encoding before the instant keeps it out of the latency.
             let prepared = self.prepare(&request);
+            if matches!(request.after, After::Parents { .. }) {
+                self.tap.may_gather(false);
+            }
             if let After::Instant(at) = request.after {
-                self.tap.note_due(at);
+                self.tap.note_due(Some(at));
                 let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
                 tokio::select! {
                     biased;
@@ -127,6 +131,7 @@ impl Worker {
             }
             tokio::task::yield_now().await;
         }
+        self.tap.note_due(None);
         while let Some(joined) = tasks.join_next().await {
             pass_on(joined);
         }

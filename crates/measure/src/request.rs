@@ -162,9 +162,12 @@ impl<'a> Timed<'a> {
     fn later_arrivals(&self) -> Vec<(Span, u16)> {
         let Some(instants) = self.instants() else { return Vec::new() };
         let mut gaps = Gaps::default();
-        self.arrivals(instants.lead)
-            .filter_map(|a| gaps.after(a.choice, a.at).map(|gap| (gap, a.tokens)))
-            .collect()
+        let mut later = Vec::with_capacity(instants.arrivals);
+        later.extend(
+            self.arrivals(instants.lead)
+                .filter_map(|a| gaps.after(a.choice, a.at).map(|gap| (gap, a.tokens))),
+        );
+        later
     }
 
     /// Adds the gaps that enter aggregates, in whole microseconds, to `into`.
@@ -424,8 +427,12 @@ impl<'a> Timed<'a> {
     /// Gaps in ms between successive token arrivals (ICL), per choice.
     pub fn gaps(&self) -> Result<Vec<f64>, Undefined> {
         match self.successful()? {
-            Marks::Stamped(_) => {
-                Ok(self.later_arrivals().into_iter().map(|(gap, _)| gap.ms()).collect())
+            Marks::Stamped(instants) => {
+                let mut choices = Gaps::default();
+                let mut gaps = Vec::with_capacity(instants.arrivals);
+                let after = |a: Arrival| Some(choices.after(a.choice, a.at)?.ms());
+                gaps.extend(self.arrivals(instants.lead).filter_map(after));
+                Ok(gaps)
             }
             Marks::Reported { gaps_ms, .. } => Ok(gaps_ms.clone()),
         }
