@@ -28,7 +28,7 @@ pub struct Target {
 /// stamps what it receives.
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
-    pub(crate) tls: Option<Box<ClientConnection>>,
+    tls: Option<Box<Secured>>,
     /// Whether a request went over it before, or it was opened ahead: a reset
     /// before the first byte is then an artefact of ours.
     pub(crate) reused: bool,
@@ -36,6 +36,54 @@ pub(crate) struct Connection {
     pub(crate) idle_since: At,
     /// The conversation that it belongs to, where connections are kept apart.
     pub(crate) session: Option<u32>,
+}
+
+/// TLS on a connection.
+struct Secured {
+    session: ClientConnection,
+    records: Records,
+    /// When the read was, on CLOCK_MONOTONIC, that began the record which is
+    /// not whole yet.
+    cut_ns: Option<i64>,
+}
+
+/// Follows where records end. What a record holds can be read only when it is
+/// whole, so that a record cut into several reads makes its events look late.
+#[derive(Debug, Default)]
+struct Records {
+    /// Bytes seen of the header of the current record, and the length in it.
+    header: usize,
+    length: usize,
+    /// Bytes to come of its content.
+    left: usize,
+}
+
+/// Bytes of a record's header: type, version, length.
+const RECORD_HEADER: usize = 5;
+
+impl Records {
+    /// Takes what was received; gives whether a record ended in it, and whether
+    /// it ends inside a record.
+    fn follow(&mut self, mut bytes: &[u8]) -> (bool, bool) {
+        let mut ended = false;
+        while let Some((&byte, behind)) = bytes.split_first() {
+            if self.left > 0 {
+                let skipped = self.left.min(bytes.len());
+                self.left -= skipped;
+                bytes = &bytes[skipped..];
+                ended |= self.left == 0;
+                continue;
+            }
+            self.header += 1;
+            self.length = (self.length << 8 | usize::from(byte)) & 0xffff;
+            bytes = behind;
+            if self.header == RECORD_HEADER {
+                (self.header, self.left) = (0, self.length);
+                ended |= self.left == 0;
+            }
+        }
+        (ended, self.left > 0 || self.header > 0)
+    }
 }
 
 /// Stamps of opening a connection.
@@ -116,7 +164,8 @@ impl Connection {
                     let (tcp, tls) = if target.url.secure {
                         let (tcp, tls) = secure(target, tcp).await?;
                         stamps.secured_at = Some(clock.now());
-                        (tcp, Some(Box::new(tls)))
+                        let records = Records::default();
+                        (tcp, Some(Box::new(Secured { session: tls, records, cut_ns: None })))
                     } else {
                         (tcp, None)
                     };
@@ -141,7 +190,7 @@ impl Connection {
     /// is off our hands.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&self.socket).write(bytes) };
-        let taken = tls.writer().write(bytes)?;
+        let taken = tls.session.writer().write(bytes)?;
         self.flush_tls()?;
         Ok(taken)
     }
@@ -149,10 +198,23 @@ impl Connection {
     /// Writes pending TLS records; `WouldBlock` when some are left.
     pub(crate) fn flush_tls(&mut self) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
-        while tls.wants_write() {
-            tls.write_tls(&mut &self.socket)?;
+        while tls.session.wants_write() {
+            tls.session.write_tls(&mut &self.socket)?;
         }
         Ok(())
+    }
+
+    /// Says that `received` was read at `at_ns`. Gives when the read was that
+    /// began the record which ends in it, where that was an earlier one.
+    pub(crate) fn follow_records(&mut self, received: &[u8], at_ns: i64) -> Option<i64> {
+        let tls = self.tls.as_mut()?;
+        let before_ns = tls.cut_ns.take();
+        let (ended, inside) = tls.records.follow(received);
+        if inside {
+            // A record that is still the same began when it began.
+            tls.cut_ns = before_ns.filter(|_| !ended).or(Some(at_ns));
+        }
+        before_ns
     }
 
     /// Turns received bytes into plain ones and hands them on. Without TLS
@@ -167,16 +229,17 @@ impl Connection {
             take(received);
             return Ok(true);
         };
+        let session = &mut tls.session;
         let mut open = true;
         while !received.is_empty() {
-            tls.read_tls(&mut received)?;
-            let state = tls
+            session.read_tls(&mut received)?;
+            let state = session
                 .process_new_packets()
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             open &= !state.peer_has_closed();
             let mut left = state.plaintext_bytes_to_read();
             while left > 0 {
-                let count = tls.reader().read(plain)?;
+                let count = session.reader().read(plain)?;
                 if count == 0 {
                     break;
                 }
@@ -244,4 +307,26 @@ async fn secure(
         .await
         .map_err(|error| failed(error.to_string()))?;
     Ok(stream.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_followed_at_any_cut() {
+        let record = |length: usize| {
+            let mut record = vec![23, 3, 3, (length >> 8) as u8, length as u8];
+            record.resize(RECORD_HEADER + length, 0xaa);
+            record
+        };
+        let stream = [record(300), record(0), record(1), record(17)].concat();
+        let ends = [305, 310, 316, 338];
+        for cut in 0..=stream.len() {
+            let mut records = Records::default();
+            let inside = cut > 0 && !ends.contains(&cut);
+            assert_eq!(records.follow(&stream[..cut]), (cut >= 305, inside), "cut at {cut}");
+            assert_eq!(records.follow(&stream[cut..]), (cut < stream.len(), false));
+        }
+    }
 }

@@ -547,12 +547,15 @@ impl Tap {
         let Exchange { connection, reader, .. } = exchange;
         let Scratch { received, plain, .. } = &mut *scratch;
         let mut progress = Progress::More;
+        let began_ns = connection.follow_records(&received[..count], at_ns);
         let before = reader.arrivals_seen();
         let open = connection.decipher(&received[..count], plain, |bytes| {
             progress = reader.read(bytes, us);
         });
         let arrivals = u64::from(reader.arrivals_seen() - before);
-        self.bound_stamps(arrivals, u64::from(reader.ends_in_arrival()), at_ns);
+        // What a record of several reads held may have come with its first.
+        let last = reader.ends_in_arrival() && began_ns.is_none();
+        self.bound_stamps(arrivals, u64::from(last), at_ns, began_ns);
         match open {
             _ if progress != Progress::More => exchange.end(Close::Done, at),
             Ok(true) => {}
@@ -565,11 +568,12 @@ impl Tap {
     /// Notes how far off the stamps of a read's arrivals may be. The stamp is
     /// that of the last event in the read; all others may have come earlier, at
     /// most as early as anything that was still to be read.
-    fn bound_stamps(&self, arrivals: u64, last: u64, at_ns: i64) {
+    fn bound_stamps(&self, arrivals: u64, last: u64, at_ns: i64, began_ns: Option<i64>) {
         let exact = arrivals.min(last);
         self.exact.set(self.exact.get() + exact);
         if arrivals > exact {
-            let early = at_ns - self.earliest_ns.get().unwrap_or(at_ns);
+            let earliest_ns = self.earliest_ns.get().unwrap_or(at_ns);
+            let early = at_ns - began_ns.map_or(earliest_ns, |began| began.min(earliest_ns));
             let mut bounds = self.bound_ns.borrow_mut();
             bounds.saturating_record_n(early.max(1) as u64, arrivals - exact);
         }

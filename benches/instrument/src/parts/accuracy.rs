@@ -11,6 +11,25 @@ use crate::table::{Table, median, short, spread};
 /// The truth may stray from its plan by this factor at p99.
 const STRAY: f64 = 1.5;
 
+/// Who reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Client {
+    Raw,
+    Goodput,
+    /// Goodput over TLS.
+    Secured,
+}
+
+impl Client {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw epoll, kernel stamps",
+            Self::Goodput => "goodput bench",
+            Self::Secured => "goodput bench, https",
+        }
+    }
+}
+
 /// Streams and the gap between their tokens.
 const LOADS: &[(u64, u64)] = &[(100, 20_000), (1_000, 20_000), (4_000, 40_000)];
 
@@ -32,14 +51,13 @@ pub(super) fn run(bench: &Bench) -> Done {
     let loads = if bench.quick { &LOADS[..1] } else { LOADS };
     for &(streams, interval_us) in loads {
         for order in ["spread", "lockstep"] {
-            for goodput in [false, true] {
-                let client = if goodput { "goodput bench" } else { "raw epoll, kernel stamps" };
+            for client in [Client::Raw, Client::Goodput, Client::Secured] {
                 let load = format!("{streams} × {}/s {order}", 1_000_000 / interval_us);
-                let samples = bench.repeated(&format!("{client} {load}"), || {
-                    single(bench, goodput, streams, interval_us, order)
-                })?;
-                table.rows.push(row(client, &load, &samples));
-                figures.insert(format!("{client} {load}"), samples.to_json());
+                let name = format!("{} {load}", client.name());
+                let samples =
+                    bench.repeated(&name, || single(bench, client, streams, interval_us, order))?;
+                table.rows.push(row(client.name(), &load, &samples));
+                figures.insert(name, samples.to_json());
             }
         }
     }
@@ -70,7 +88,7 @@ fn row(client: &str, load: &str, samples: &Samples) -> Vec<String> {
 
 fn single(
     bench: &Bench,
-    goodput: bool,
+    client: Client,
     streams: u64,
     interval_us: u64,
     order: &str,
@@ -80,16 +98,25 @@ fn single(
     let truth = bench.fresh("truth.jsonl");
     let log = bench.fresh("raw.jsonl");
     let lockstep = if order == "lockstep" { "--lockstep" } else { "" };
-    let server = words(&format!(
+    let certificate = bench.fresh("certificate.pem");
+    let mut server = words(&format!(
         "--mode paced {lockstep} --interval-us {interval_us} --gate {streams} --truth {}",
         truth.display()
     ));
+    if client == Client::Secured {
+        server.extend(["--tls".to_owned(), path_text(&certificate)]);
+    }
     let output = bench.fresh("client.out");
     let (done, _) =
         repetition((bench.server_core, &server), bench.client_core, &output, |address| {
-            if goodput {
-                let words = format!("--request-rate inf -n {streams} --osl {tokens}");
-                return bench.goodput(address, &words);
+            let load = format!("--request-rate inf -n {streams} --osl {tokens}");
+            match client {
+                Client::Raw => {}
+                Client::Goodput => return bench.goodput(address, &load),
+                Client::Secured => {
+                    let load = format!("{load} --cacert {}", certificate.display());
+                    return bench.goodput_at(&format!("https://{address}"), &load);
+                }
             }
             let mut command = vec![path_text(&own_program().unwrap_or_default())];
             command.extend(words(&format!(
@@ -100,11 +127,11 @@ fn single(
             command
         })?;
     let truths = read_truth(&truth)?;
-    let seen = if goodput { read_run(&bench.work.join("run"))?.0 } else { read_raw_log(&log)? };
+    let own = client != Client::Raw;
+    let seen = if own { read_run(&bench.work.join("run"))?.0 } else { read_raw_log(&log)? };
     let errors = join(&seen, &truths);
     let (gap, late_us) = strays(&truths, interval_us);
-    let lag =
-        if goodput { bench.summary()?["validity"]["client_lag_us"].take() } else { Value::Null };
+    let lag = if own { bench.summary()?["validity"]["client_lag_us"].take() } else { Value::Null };
     let strayed =
         (gap > STRAY).then(|| format!("the server's own gaps were {gap:.2} × the plan at p99"));
     Ok(Sample {

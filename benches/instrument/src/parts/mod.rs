@@ -139,10 +139,15 @@ impl Bench {
     /// The command line of `goodput bench` against a server, one thread, with
     /// its run directory and its summary in the working folder.
     fn goodput(&self, address: &str, words: &str) -> Vec<String> {
+        self.goodput_at(&format!("http://{address}"), words)
+    }
+
+    /// The same, at a base address with its scheme.
+    fn goodput_at(&self, base: &str, words: &str) -> Vec<String> {
         let run = self.fresh("run");
         let summary = self.fresh("summary.json");
         let fixed = format!(
-            "bench --url http://{address}/v1/chat/completions --backend openai-chat --model tok \
+            "bench --url {base}/v1/chat/completions --backend openai-chat --model tok \
              --isl 8 --prefix-cache as-is --threads 1 --disable-tqdm --allow-invalid \
              --request-timeout 300 {words}"
         );

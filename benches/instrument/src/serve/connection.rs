@@ -1,12 +1,14 @@
 //! One connection of the server: what was read, what is being answered, what
 //! the kernel did not take yet.
 
-use std::io::{self, ErrorKind, IoSliceMut, Write};
+use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use rustls::{ServerConfig, ServerConnection};
 use wire::truth::Truth;
 
 use super::payload::{Payload, STREAM_HEAD};
@@ -15,6 +17,7 @@ use crate::clock::{monotonic_ns, monotonic_of_stamp};
 
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
+    tls: Option<Box<ServerConnection>>,
     /// Number in the order of acceptance: a slot is used again, a key is not.
     pub(super) key: u64,
     pub(super) inbox: Vec<u8>,
@@ -47,15 +50,42 @@ pub(super) enum Stepped {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, key: u64) -> Self {
-        Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        key: u64,
+        tls: Option<&Arc<ServerConfig>>,
+    ) -> io::Result<Self> {
+        let session = |config| ServerConnection::new(Arc::clone(config)).map(Box::new);
+        let tls = tls.map(session).transpose().map_err(io::Error::other)?;
+        Ok(Self {
             stream,
+            tls,
             key,
             inbox: Vec::new(),
             answer: None,
             waits_for_room: false,
             unwritten: Vec::new(),
+        })
+    }
+
+    /// Takes received bytes into the inbox, deciphered where they have to be.
+    fn take(&mut self, mut received: &[u8]) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else {
+            self.inbox.extend_from_slice(received);
+            return Ok(());
+        };
+        while !received.is_empty() {
+            tls.read_tls(&mut received)?;
+            let state = tls.process_new_packets().map_err(io::Error::other)?;
+            let before = self.inbox.len();
+            self.inbox.resize(before + state.plaintext_bytes_to_read(), 0);
+            tls.reader().read_exact(&mut self.inbox[before..])?;
         }
+        // The handshake wants an answer.
+        while tls.wants_write() {
+            tls.write_tls(&mut self.unwritten)?;
+        }
+        self.flush().map(drop)
     }
 
     /// Reads what there is into the inbox; gives the instant at which the last
@@ -83,7 +113,9 @@ impl Connection {
                     // does not wait until this thread comes to each.
                     arrival_ns = stamp.map_or_else(monotonic_ns, monotonic_of_stamp);
                     let count = message.bytes;
-                    self.inbox.extend_from_slice(&buffer[..count]);
+                    if self.take(&buffer[..count]).is_err() {
+                        return None;
+                    }
                     if count < buffer.len() {
                         return Some(arrival_ns);
                     }
@@ -147,6 +179,13 @@ impl Connection {
 
     /// Hands `bytes` to the kernel or keeps the rest; true when it took all.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        if let Some(tls) = &mut self.tls {
+            tls.writer().write_all(bytes)?;
+            while tls.wants_write() {
+                tls.write_tls(&mut self.unwritten)?;
+            }
+            return self.flush();
+        }
         let written =
             if self.unwritten.is_empty() { write_some(&mut self.stream, bytes)? } else { 0 };
         self.unwritten.extend_from_slice(&bytes[written..]);

@@ -22,7 +22,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::cmsg_space;
@@ -31,6 +32,9 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use wire::truth;
 
@@ -67,6 +71,8 @@ struct Options {
     chunks: usize,
     truth: Option<PathBuf>,
     await_watch: bool,
+    /// Where the certificate goes under which TLS is spoken.
+    certificate: Option<PathBuf>,
 }
 
 impl Options {
@@ -86,6 +92,7 @@ impl Options {
             chunks: arguments.number("chunks-per-write", 1usize)?.clamp(1, 64),
             truth: arguments.text("truth").map(PathBuf::from),
             await_watch: arguments.has("await-watch"),
+            certificate: arguments.text("tls").map(PathBuf::from),
         };
         if options.flood && options.gate == 0 {
             return Err("--mode flood needs --gate: its streams start together".to_owned());
@@ -169,11 +176,30 @@ struct Server {
     truth_lines: Vec<u8>,
     buffer: Vec<u8>,
     ancillary: Vec<u8>,
+    tls: Option<Arc<ServerConfig>>,
     stopped: bool,
+}
+
+/// TLS under an authority made for this server, whose certificate is written to
+/// `path`.
+fn tls(path: &Path) -> io::Result<Arc<ServerConfig>> {
+    let names = [Ipv4Addr::LOCALHOST.to_string()];
+    let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
+    std::fs::write(path, made.cert.pem())?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|config| {
+            config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
+        })
+        .map_err(io::Error::other)?;
+    Ok(Arc::new(config))
 }
 
 impl Server {
     fn new(options: Options) -> io::Result<Self> {
+        // Before the address is told: a client may come at once.
+        let tls = options.certificate.as_deref().map(tls).transpose()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         // The standard library's queue is shorter than the bursts here.
         listen(&listener, Backlog::MAXCONN)?;
@@ -210,6 +236,7 @@ impl Server {
             truth_lines: Vec::new(),
             buffer: vec![0; 64 << 10],
             ancillary,
+            tls,
             stopped: false,
         })
     }
@@ -304,7 +331,8 @@ impl Server {
         });
         self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, slot as u64))?;
         self.accepted += 1;
-        self.connections[slot] = Some(Connection::new(stream, self.accepted));
+        let connection = Connection::new(stream, self.accepted, self.tls.as_ref())?;
+        self.connections[slot] = Some(connection);
         Ok(())
     }
 
