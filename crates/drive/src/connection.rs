@@ -51,22 +51,25 @@ struct Secured {
 /// whole, so that a record cut into several reads makes its events look late.
 #[derive(Debug, Default)]
 struct Records {
-    /// Bytes seen of the header of the current record, and the length in it.
-    header: usize,
-    length: usize,
+    /// The bytes seen of the header of the current record: type, version,
+    /// length.
+    header: Vec<u8>,
     /// Bytes to come of its content.
     left: usize,
+    /// The handshake has taken the beginning of a record: where records end is
+    /// not known.
+    lost: bool,
 }
 
-/// Bytes of a record's header: type, version, length.
-const RECORD_HEADER: usize = 5;
+/// The longest content of a record, by RFC 5246 (RFC 8446 allows less).
+const RECORD_LIMIT: usize = (1 << 14) + 2048;
 
 impl Records {
     /// Takes what was received; gives whether a record ended in it, and whether
     /// it ends inside a record.
     fn follow(&mut self, mut bytes: &[u8]) -> (bool, bool) {
         let mut ended = false;
-        while let Some((&byte, behind)) = bytes.split_first() {
+        while let (false, Some((&byte, behind))) = (self.lost, bytes.split_first()) {
             if self.left > 0 {
                 let skipped = self.left.min(bytes.len());
                 self.left -= skipped;
@@ -74,15 +77,16 @@ impl Records {
                 ended |= self.left == 0;
                 continue;
             }
-            self.header += 1;
-            self.length = (self.length << 8 | usize::from(byte)) & 0xffff;
+            self.header.push(byte);
             bytes = behind;
-            if self.header == RECORD_HEADER {
-                (self.header, self.left) = (0, self.length);
+            if let &[kind, major, _, high, low] = &*self.header {
+                self.left = usize::from(high) << 8 | usize::from(low);
+                self.lost = !(20..=24).contains(&kind) || major != 3 || self.left > RECORD_LIMIT;
+                self.header.clear();
                 ended |= self.left == 0;
             }
         }
-        (ended, self.left > 0 || self.header > 0)
+        (ended, !self.lost && (self.left > 0 || !self.header.is_empty()))
     }
 }
 
@@ -317,11 +321,12 @@ mod tests {
     fn records_are_followed_at_any_cut() {
         let record = |length: usize| {
             let mut record = vec![23, 3, 3, (length >> 8) as u8, length as u8];
-            record.resize(RECORD_HEADER + length, 0xaa);
+            record.resize(5 + length, 0xaa);
             record
         };
         let stream = [record(300), record(0), record(1), record(17)].concat();
         let ends = [305, 310, 316, 338];
+        assert_eq!(Records::default().follow(&stream[3..]), (false, false), "no header: lost");
         for cut in 0..=stream.len() {
             let mut records = Records::default();
             let inside = cut > 0 && !ends.contains(&cut);

@@ -338,9 +338,8 @@ impl Tap {
             return;
         }
         let until = self.clock.now() + TAIL_LIMIT;
-        // Told again until it is read: this path is rare and short. One that
-        // cannot be watched is closed.
-        let _ = self.watch(Watched::Tail { connection, framing, until }, EpollFlags::EPOLLIN);
+        // One that cannot be watched is closed.
+        let _ = self.watch(Watched::Tail { connection, framing, until }, READS);
     }
 
     /// Takes back a connection that can carry another request.
@@ -580,21 +579,28 @@ impl Tap {
     }
 
     /// Reads on behind an answer; false when the connection is of no use any
-    /// more.
+    /// more, which one with megabytes behind its answer is not either.
     fn read_tail(&self, connection: &mut Connection, framing: &mut http1::Decoder) -> bool {
         let mut scratch = self.scratch.borrow_mut();
-        match self.receive(connection, &mut scratch) {
-            Got::Nothing => true,
-            Got::Bytes { count, .. } => {
-                let Scratch { received, plain, .. } = &mut *scratch;
-                let mut sound = true;
-                let open = connection.decipher(&received[..count], plain, |bytes| {
-                    sound &= framing.feed(bytes, |_| {}).is_ok();
-                });
-                sound && matches!(open, Ok(true))
+        for _ in 0..READS_AT_A_TIME {
+            let count = match self.receive(connection, &mut scratch) {
+                Got::Nothing => return true,
+                Got::Bytes { count, .. } => count,
+                Got::Eof | Got::Broken => return false,
+            };
+            let Scratch { received, plain, .. } = &mut *scratch;
+            let mut sound = true;
+            let open = connection.decipher(&received[..count], plain, |bytes| {
+                sound &= framing.feed(bytes, |_| {}).is_ok();
+            });
+            if !sound || !matches!(open, Ok(true)) {
+                return false;
             }
-            Got::Eof | Got::Broken => false,
+            if framing.is_done() {
+                return true;
+            }
         }
+        false
     }
 
     /// Receives once, with the kernel's stamp where it gives one.

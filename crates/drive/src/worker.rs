@@ -20,7 +20,7 @@ use crate::exchange::Attempt;
 use crate::job::{Job, Reuse};
 use crate::run::Outlet;
 use crate::tap::Tap;
-use crate::timer::Timer;
+use crate::timer::{MODEST, PUNCTUAL, Timer};
 
 /// What a worker's tasks share. Only its own thread sees it.
 pub(crate) struct Worker {
@@ -69,7 +69,7 @@ impl Worker {
     /// Runs the worker's share of the schedule to the end of its tail. Gives the
     /// time that its thread was awake with nothing to do.
     pub(crate) async fn run(self: Rc<Self>) -> std::io::Result<Span> {
-        let timer = Timer::new(self.clock)?;
+        let timer = Timer::new(self.clock, PUNCTUAL)?;
         let load = async {
             match self.job.schedule.load() {
                 Load::Closed { .. } => self.closed_loop(&timer).await,
@@ -169,6 +169,11 @@ impl Worker {
             went = ready => went,
         };
         let (intended_at, _permit) = went;
+        // A stop reaches the tasks one after the other, its value all at once:
+        // one that has ended for it must not let the next one go.
+        if *self.stop.borrow() {
+            return;
+        }
         self.perform(prepared, intended_at).await;
     }
 
@@ -220,12 +225,15 @@ impl Worker {
             let prepared = self.prepare(&request);
             if intended_at > self.clock.now() {
                 if timer.is_none() {
-                    timer = Timer::new(self.clock).ok();
+                    timer = Timer::new(self.clock, MODEST).ok();
                 }
                 tokio::select! {
                     biased;
                     _ = stop.wait_for(|stop| *stop) => return,
                     () = self.pause(timer.as_ref(), intended_at) => {}
+                }
+                if *self.stop.borrow() {
+                    return;
                 }
             }
             free_at = self.perform(prepared, intended_at).await;

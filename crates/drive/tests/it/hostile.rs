@@ -5,7 +5,7 @@ use measure::{FailureKind, Outcome, Span};
 use workload::PromptSource;
 
 use crate::build::{Bench, DONE, answer, chunk, closed, ending, finish, stream, text};
-use crate::process::{argument, in_child};
+use crate::process::{argument, in_child, peak_bytes};
 
 fn playing(script: Script) -> Server {
     Server::start_scripted(Routes::new().on("/", script)).unwrap()
@@ -23,13 +23,6 @@ fn an_endless_body_of_keep_alives_is_stopped_by_the_total_time_out() {
     assert!(record.events.is_empty());
     let took = record.stamps.ended_at.unwrap() - record.stamps.sent_at.unwrap();
     assert!((Span::from_ms(250)..Span::from_ms(2_000)).contains(&took), "{took}");
-}
-
-/// Bytes that this process has had in memory at most.
-fn peak_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 #[test]

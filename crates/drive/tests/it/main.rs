@@ -3,6 +3,8 @@
 
 // Jobs with the usual settings, scripted answers, and what came of a run.
 mod build;
+// What a peer may do with the bytes of an answer.
+mod bytes;
 // Stopping: by hand, and by the rules that stop a run.
 mod cancel;
 // Every kind of failure, each made by a peer or a lack of something.

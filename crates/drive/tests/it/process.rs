@@ -23,3 +23,10 @@ pub(crate) fn in_child(test: &str, argument: &str) {
     assert!(status.success(), "{test} failed in a child:\n{stdout}\n{stderr}");
     assert!(stdout.contains("1 passed"), "{test} did not run in the child:\n{stdout}");
 }
+
+/// Bytes that this process has had in memory at most.
+pub(crate) fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}

@@ -96,8 +96,16 @@ const VALIDITY: &[Member] = &[
     ("client_lag_us", "object?", "User stamp less kernel stamp: p50, p99, max."),
     ("burst_length_ms", "number?", "First to last send, when all was intended at once."),
     ("stamp_source", "string", "Where receive stamps come from: kernel, user, mixed or none."),
-    ("stamp_error_p99_us", "number?", "How much too late a receive stamp may be, at p99."),
-    ("busiest_thread", "number?", "The busiest sending thread's share of its time."),
+    (
+        "stamp_error_p99_us",
+        "number?",
+        "How much too late the stamp of a token arrival may be, at p99.",
+    ),
+    (
+        "busiest_thread",
+        "number?",
+        "The busiest sending thread's share of its time, without polling to send on time.",
+    ),
     ("throttled_ms", "number?", "Time for which the control group held the process back."),
     ("clock_steps", "integer", "Steps of the wall clock during the run."),
     ("instrument_floor", "object?", "The instrument's own error, from a self-test."),
