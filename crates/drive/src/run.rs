@@ -46,7 +46,7 @@ const AHEAD_LIMIT: u32 = 1_000;
 /// How often records that ended well are taken over. Taking over each as it
 /// comes would wake a thread for it, on a small machine on the processor that
 /// sends: a dozen answers that end at once would then hold up the next send.
-const GATHER: Duration = Duration::from_millis(20);
+const COLLECT_EVERY: Duration = Duration::from_millis(20);
 
 /// When the run stops itself.
 #[derive(Clone, Copy, Debug)]
@@ -350,7 +350,7 @@ fn collect(
             }
             Err(TryRecvError::Empty) => {
                 sink(Happening::Tick(clock.now()));
-                std::thread::park_timeout(GATHER);
+                std::thread::park_timeout(COLLECT_EVERY);
             }
             Err(TryRecvError::Disconnected) => return seen,
         }

@@ -199,16 +199,6 @@ impl Events {
         self.choice.push(event.choice);
     }
 
-    /// Columns of these rows, with no room to spare.
-    pub fn of(rows: &[Event]) -> Self {
-        Self {
-            at_us: rows.iter().map(|event| event.at_us).collect(),
-            carries: rows.iter().map(|event| event.carries).collect(),
-            tokens: rows.iter().map(|event| event.tokens).collect(),
-            choice: rows.iter().map(|event| event.choice).collect(),
-        }
-    }
-
     /// The event at `index`.
     pub fn get(&self, index: usize) -> Event {
         Event {

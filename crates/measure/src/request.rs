@@ -161,13 +161,15 @@ impl<'a> Timed<'a> {
     /// Each gap with the tokens of the arrival that ended it.
     fn later_arrivals(&self) -> Vec<(Span, u16)> {
         let Some(instants) = self.instants() else { return Vec::new() };
-        let mut gaps = Gaps::default();
         let mut later = Vec::with_capacity(instants.arrivals);
-        later.extend(
-            self.arrivals(instants.lead)
-                .filter_map(|a| gaps.after(a.choice, a.at).map(|gap| (gap, a.tokens))),
-        );
+        later.extend(self.each_later_arrival(instants));
         later
+    }
+
+    fn each_later_arrival(&self, instants: &Instants) -> impl Iterator<Item = (Span, u16)> + '_ {
+        let mut gaps = Gaps::default();
+        self.arrivals(instants.lead)
+            .filter_map(move |a| Some((gaps.after(a.choice, a.at)?, a.tokens)))
     }
 
     /// Adds the gaps that enter aggregates, in whole microseconds, to `into`.
@@ -182,9 +184,8 @@ impl<'a> Timed<'a> {
             Err(reason) => return Some(Err(reason)),
         };
         let before = into.len();
-        let mut gaps = Gaps::default();
-        let spans = self.arrivals(instants.lead).filter_map(|a| gaps.after(a.choice, a.at));
-        into.extend(spans.map(|gap| gap.us().clamp(0, i64::from(u32::MAX)) as u32));
+        let spans = self.each_later_arrival(instants);
+        into.extend(spans.map(|(gap, _)| gap.us().clamp(0, i64::from(u32::MAX)) as u32));
         Some(if into.len() == before { Err(Undefined::OneArrival) } else { Ok(()) })
     }
 
@@ -428,10 +429,8 @@ impl<'a> Timed<'a> {
     pub fn gaps(&self) -> Result<Vec<f64>, Undefined> {
         match self.successful()? {
             Marks::Stamped(instants) => {
-                let mut choices = Gaps::default();
                 let mut gaps = Vec::with_capacity(instants.arrivals);
-                let after = |a: Arrival| Some(choices.after(a.choice, a.at)?.ms());
-                gaps.extend(self.arrivals(instants.lead).filter_map(after));
+                gaps.extend(self.each_later_arrival(instants).map(|(gap, _)| gap.ms()));
                 Ok(gaps)
             }
             Marks::Reported { gaps_ms, .. } => Ok(gaps_ms.clone()),

@@ -234,8 +234,9 @@ mod tests {
         let mut writer = PartWriter::new(&disk, 0, At::ZERO);
         for index in 0..3 {
             let mut long = record(index);
-            long.events =
-                measure::Events::of(&vec![measure::Event::default(); PART_EVENTS / 2 + 1]);
+            for _ in 0..=PART_EVENTS / 2 {
+                long.events.push(measure::Event::default());
+            }
             writer.push(long);
         }
         writer.flush(At::ZERO).unwrap();

@@ -507,10 +507,9 @@ impl Content {
             let limit = self.limits.body;
             return self.too_large(&format!("the body is larger than {limit} bytes"), at_us);
         }
-        let rows = &mut self.rows;
         let bytes = match &self.body {
             Body::Sse(decoder) if decoder.is_between_events() => {
-                rows.take_framed(bytes, self.limits, at_us)
+                self.rows.take_framed(bytes, self.limits, at_us)
             }
             _ => bytes,
         };
@@ -746,7 +745,9 @@ mod tests {
 
     fn arrivals(at_us: impl IntoIterator<Item = u32>) -> Events {
         let event = |at_us| Event { at_us, carries: Carries::TEXT, ..Event::default() };
-        Events::of(&at_us.into_iter().map(event).collect::<Vec<_>>())
+        let mut events = Events::default();
+        at_us.into_iter().for_each(|at_us| events.push(event(at_us)));
+        events
     }
 
     #[test]

@@ -103,3 +103,30 @@ impl Timeline {
         events
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_columns_are_the_rows_that_came(
+            rows in prop::collection::vec((0u16..3, 0u16..2, any::<bool>()), 0..200),
+        ) {
+            let mut timeline = Timeline::with_capacity(0);
+            let (mut want, mut at_us) = (Vec::new(), 0);
+            for (place, (bits, tokens, shared)) in rows.into_iter().enumerate() {
+                let shared = shared && place > 0;
+                at_us += u32::from(!shared);
+                let carries = Carries::from_bits(bits);
+                timeline.push(Heard { carries, tokens, choice: 0 }, at_us, shared);
+                let mark = if shared { Carries::SHARED_READ } else { Carries::default() };
+                want.push(Event { at_us, carries: carries.with(mark), tokens, choice: 0 });
+            }
+            prop_assert_eq!(timeline.len(), want.len());
+            prop_assert_eq!(timeline.columns().iter().collect::<Vec<_>>(), want);
+        }
+    }
+}
