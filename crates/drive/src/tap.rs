@@ -499,9 +499,8 @@ impl Tap {
         }
     }
 
-    /// Looks no more at an exchange that has ended; who waits for it will be
-    /// told. Level-triggered readiness of a socket that nobody reads any more
-    /// would come again and again.
+    /// Looks no more at an exchange that has ended: its connection may soon be
+    /// watched for another. Who waits for it will be told.
     fn leave(&self, exchange: &Exchange, waker: &mut Option<Waker>) {
         let _ = self.epoll.delete(&exchange.connection.socket);
         self.over.borrow_mut().extend(waker.take());

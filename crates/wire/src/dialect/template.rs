@@ -96,7 +96,7 @@ pub struct Forms {
 #[derive(Debug, Default)]
 struct Known {
     templates: Vec<Template>,
-    /// Templates made since the last one that turned out to be of use.
+    /// Templates made since the last event that fitted one.
     futile: u8,
 }
 
@@ -249,7 +249,8 @@ impl Known {
             .enumerate()
             .filter(|(place, _)| *place != usize::from(*likely))
             .find_map(|(place, template)| Some((place, ask(template)?)))?;
-        self.templates[place].fits += 1;
+        let template = &mut self.templates[place];
+        template.fits = template.fits.saturating_add(1);
         *likely = place as u8;
         Some(said)
     }
