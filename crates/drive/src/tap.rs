@@ -41,9 +41,16 @@ use crate::places::{Key, Places};
 /// of a millisecond, and then sends get their turn.
 const BATCH: usize = 64;
 
-/// Reads, and ends of answers, after which a send that is due gets its turn.
-/// Each takes some microseconds.
+/// Reads after which a send that is due gets its turn. Each takes some
+/// microseconds.
 const READS_BETWEEN_SENDS: usize = 8;
+
+/// The same in a burst, where all sends are due from the start: all that were
+/// ready, so that reading keeps up with the answers that have begun. What is
+/// read too late is read together, and its stamps are then known less well.
+const READS_BETWEEN_SENDS_OF_A_BURST: usize = BATCH;
+
+/// Ends of answers after which a send that is due gets its turn.
 const ENDS_BETWEEN_SENDS: usize = 4;
 
 /// How long before a send is due reading begins to make way for it: the time
@@ -210,6 +217,7 @@ pub(crate) struct Tap {
     now_ns: Cell<i64>,
     /// No send waits for an answer, so reading may be put off a little.
     may_gather: Cell<bool>,
+    reads_between_sends: Cell<usize>,
     scratch: RefCell<Scratch>,
     lag_ns: RefCell<Histogram<u64>>,
     /// How much earlier than its stamp an arrival may have been that was not the
@@ -262,6 +270,7 @@ impl Tap {
             due_ns: Cell::new(i64::MAX),
             now_ns: Cell::new(0),
             may_gather: Cell::new(false),
+            reads_between_sends: Cell::new(READS_BETWEEN_SENDS),
             scratch: RefCell::new(Scratch {
                 received: vec![0; READ_BUFFER].into_boxed_slice(),
                 plain: vec![0; PLAIN_BUFFER].into_boxed_slice(),
@@ -365,6 +374,11 @@ impl Tap {
         self.may_gather.set(may);
     }
 
+    /// Says that all requests are due at once.
+    pub(crate) fn expect_burst(&self) {
+        self.reads_between_sends.set(READS_BETWEEN_SENDS_OF_A_BURST);
+    }
+
     /// Sleeps for a moment when the sockets become ready so densely that each
     /// would else cost a wake-up of its own. The kernel stamps what comes
     /// meanwhile, so nothing is measured less well.
@@ -431,7 +445,7 @@ impl Tap {
 
     async fn read_batch(&self, events: &[EpollEvent]) {
         self.fetch(events);
-        for few in events.chunks(READS_BETWEEN_SENDS) {
+        for few in events.chunks(self.reads_between_sends.get()) {
             for event in few {
                 self.ready(Key::of(event.data()), event.events());
             }
@@ -540,7 +554,7 @@ impl Tap {
         // A stamp before the send would be an unasked byte on a reused
         // connection; time does not run backwards in a record.
         let at = self.clock.at(at_ns).max(exchange.sent_at);
-        exchange.last_byte_at = at;
+        let last_byte_at = std::mem::replace(&mut exchange.last_byte_at, at);
         let us = since(exchange.sent_at, at);
         let Exchange { connection, reader, .. } = exchange;
         let Scratch { received, plain, .. } = &mut *scratch;
@@ -553,7 +567,12 @@ impl Tap {
         let arrivals = u64::from(reader.arrivals_seen() - before);
         // What a record of several reads held may have come with its first.
         let last = reader.ends_in_arrival() && began_ns.is_none();
-        self.bound_stamps(arrivals, u64::from(last), at_ns, began_ns);
+        let asked_ns = self.earliest_ns.get().unwrap_or(at_ns);
+        let earliest_ns = match began_ns {
+            Some(began_ns) => began_ns.min(asked_ns),
+            None => asked_ns.max(self.clock.monotonic_ns_of(last_byte_at)),
+        };
+        self.bound_stamps(arrivals, u64::from(last), at_ns - earliest_ns);
         match open {
             _ if progress != Progress::More => exchange.end(Close::Done, at),
             Ok(true) => {}
@@ -565,15 +584,14 @@ impl Tap {
 
     /// Notes how far off the stamps of a read's arrivals may be. The stamp is
     /// that of the last event in the read; all others may have come earlier, at
-    /// most as early as anything that was still to be read.
-    fn bound_stamps(&self, arrivals: u64, last: u64, at_ns: i64, began_ns: Option<i64>) {
+    /// most as early as anything that was still to be read: after the kernel was
+    /// last asked what is ready, and after what was read before from here.
+    fn bound_stamps(&self, arrivals: u64, last: u64, early_ns: i64) {
         let exact = arrivals.min(last);
         self.exact.set(self.exact.get() + exact);
         if arrivals > exact {
-            let earliest_ns = self.earliest_ns.get().unwrap_or(at_ns);
-            let early = at_ns - began_ns.map_or(earliest_ns, |began| began.min(earliest_ns));
             let mut bounds = self.bound_ns.borrow_mut();
-            bounds.saturating_record_n(early.max(1) as u64, arrivals - exact);
+            bounds.saturating_record_n(early_ns.max(1) as u64, arrivals - exact);
         }
     }
 

@@ -98,6 +98,9 @@ impl Worker {
         let schedule = Arc::clone(&self.job.schedule);
         let workers = self.job.threads;
         self.tap.may_gather(matches!(schedule.load(), Load::Open { .. } | Load::Burst));
+        if matches!(schedule.load(), Load::Burst) {
+            self.tap.expect_burst();
+        }
         let cap = match schedule.load() {
             Load::Capped { .. } => schedule.users_of(self.id, workers),
             _ => None,

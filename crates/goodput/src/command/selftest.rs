@@ -49,10 +49,12 @@ struct Effort {
     streams: u32,
     /// Every so many of the rates are tried.
     stride: usize,
+    /// Tries at a rate that have to be valid; one may be not.
+    valid: u32,
 }
 
-const FULL: Effort = Effort { tokens: 75, arrivals: 600, streams: 500, stride: 1 };
-const QUICK: Effort = Effort { tokens: 20, arrivals: 150, streams: 100, stride: 3 };
+const FULL: Effort = Effort { tokens: 75, arrivals: 600, streams: 500, stride: 1, valid: 2 };
+const QUICK: Effort = Effort { tokens: 20, arrivals: 150, streams: 100, stride: 3, valid: 1 };
 
 /// Runs the selftest, prints the floor and stores it.
 pub(crate) fn run(
@@ -155,16 +157,22 @@ fn find(effort: Effort) -> Result<Floor, Failure> {
     for rate in RATES.iter().step_by(effort.stride) {
         let streams =
             Level { load: Load::Burst, count: rate / 50, tokens: effort.tokens, lockstep: false };
-        let mut reached = level(&streams)?;
-        if !reached.is_valid() {
-            // Once may be the machine's bad luck, twice is the rate.
-            reached = level(&streams)?;
+        // One bad try may be the machine's bad luck, and one good one its good
+        // luck: a floor that can be counted on takes two of three.
+        let (mut valid, mut not) = (0, 0);
+        while valid < effort.valid && not < 2 {
+            let reached = level(&streams)?;
+            if reached.is_valid() {
+                valid += 1;
+                floor.cpu_us_per_chunk = reached.cpu_us_per_chunk();
+            } else {
+                not += 1;
+            }
         }
-        if !reached.is_valid() {
+        if valid < effort.valid {
             break;
         }
         floor.highest_valid_chunks_s = f64::from(*rate);
-        floor.cpu_us_per_chunk = reached.cpu_us_per_chunk();
     }
     Ok(floor)
 }
