@@ -34,13 +34,15 @@ fn command() -> Command {
         .subcommand(
             Command::new("report")
                 .about("Show a run again, recomputed from its directory, under any definition")
-                .arg(run_argument())
+                .arg(run_argument().num_args(1..).help("Path, id prefix, or latest; several with --html"))
                 .arg(runs_dir())
                 .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the summary as one JSON object"))
                 .arg(definitions())
                 .arg(Arg::new("goodput").long("goodput").value_name("NAME:MS").num_args(1..).action(ArgAction::Append).help("Judge by these limits instead of the run's own: ttft:300 tpot:60"))
                 .arg(Arg::new("fail-if").long("fail-if").value_name("RULE").action(ArgAction::Append).help("Exit 99 when true: 'ttft.p99 > 500ms'"))
-                .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Truth log of a server with a known clock, as sim serve writes at its end: print the client's errors against it")),
+                .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Truth log of a server with a known clock, as sim serve writes at its end: print the client's errors against it"))
+                .arg(Arg::new("html").long("html").value_name("FILE").help("Write the report as one page with charts and the playground; several runs are drawn over each other"))
+                .arg(lang_argument()),
         )
         .subcommand(
             Command::new("export")
@@ -61,7 +63,7 @@ fn command() -> Command {
             Command::new("explain")
                 .about("Explain a metric, a failure kind or a warning")
                 .arg(Arg::new("word").value_name("WORD").num_args(0..))
-                .arg(Arg::new("lang").long("lang").value_name("en|zh").help("Language [by the locale]")),
+                .arg(lang_argument()),
         )
         .subcommand(
             Command::new("runs")
@@ -135,6 +137,10 @@ fn serve_command() -> Command {
         .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Write true instants to this file at the end"))
 }
 
+fn lang_argument() -> Arg {
+    Arg::new("lang").long("lang").value_name("en|zh").help("Language [by the locale]")
+}
+
 fn run_argument() -> Arg {
     Arg::new("run").value_name("RUN").required(true).help("Path, id prefix, or latest")
 }
@@ -190,13 +196,15 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
                 matches.get_many::<String>(name).unwrap_or_default().map(String::as_str).collect()
             };
             report_command::run(&report_command::Arguments {
-                run: &text(matches, "run").unwrap_or_default(),
+                runs: many("run"),
                 runs_dir: text(matches, "runs-dir").as_deref(),
                 json: text(matches, "json").as_deref(),
                 definitions: &text(matches, "definitions").unwrap_or_default(),
                 goodput: many("goodput"),
                 fail_if: many("fail-if"),
                 ground_truth: text(matches, "ground-truth").as_deref(),
+                html: text(matches, "html").as_deref(),
+                lang: lang(text(matches, "lang").as_deref())?,
             })
         }
         Some(("export", matches)) => export::run(
@@ -274,7 +282,8 @@ fn settings(matches: &ArgMatches) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-fn lang(given: Option<&str>) -> Result<Lang, Failure> {
+/// The language that was asked for, else that of the locale.
+pub(crate) fn lang(given: Option<&str>) -> Result<Lang, Failure> {
     match given {
         Some(name) => name
             .parse()

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use measure::Record;
 use measure::accuracy::{self, Truth};
+use measure::picture::picture;
 use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::threshold::{Outcome, Threshold};
+use report::html::{Page, PageRun};
+use report::lang::Lang;
 use report::terminal::Style;
 use serde_json::Value;
 use store::Output;
@@ -55,18 +58,64 @@ impl Json {
     }
 }
 
+/// Files for people, opened ahead: a folder that cannot be written to must not
+/// cost a run.
+pub(crate) struct Pages {
+    html: Option<Output>,
+    lang: Lang,
+}
+
+impl Pages {
+    pub(crate) fn open(html: Option<&str>, lang: Lang) -> Result<Self, Failure> {
+        let html = html.map(|path| Output::open(path.as_ref())).transpose()?;
+        Ok(Self { html, lang })
+    }
+
+    /// Writes what was asked for of these runs.
+    pub(crate) fn write(self, runs: &[PageRun]) -> Result<(), Failure> {
+        if let Some(output) = self.html {
+            let page = Page { runs, version: env!("CARGO_PKG_VERSION") };
+            output.write(report::html::file(&page, self.lang).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Whether pictures are needed at all.
+    pub(crate) const fn are_wanted(&self) -> bool {
+        self.html.is_some()
+    }
+}
+
+/// A run as pages show it.
+pub(crate) fn page_run(records: &[Record], summary: &Summary) -> PageRun {
+    let id = &summary.facts.run_id;
+    let short: String = id.chars().skip(id.len().saturating_sub(6)).collect();
+    let model = summary.facts.model.as_deref().unwrap_or("run");
+    PageRun {
+        name: format!("{model} {short}").trim_end().to_owned(),
+        summary: summary.clone(),
+        picture: picture(records, summary),
+    }
+}
+
 /// The folder of run directories.
 pub(crate) fn runs_dir(given: Option<&str>) -> PathBuf {
     PathBuf::from(given.unwrap_or("runs"))
 }
 
 /// The report as text; colours only where a terminal reads it.
-pub(crate) fn report(summary: &Summary, rows: Option<&[&'static str]>, on_stderr: bool) -> String {
+pub(crate) fn report(
+    summary: &Summary,
+    rows: Option<&[&'static str]>,
+    lang: Lang,
+    on_stderr: bool,
+) -> String {
     use std::io::IsTerminal;
     let terminal =
         if on_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
-    report::terminal::report(summary, rows, Style { color })
+    let document = report::content::document(summary, rows, lang);
+    report::terminal::render(&document, Style { color })
 }
 
 /// Errors of the client against a truth log.

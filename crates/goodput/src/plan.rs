@@ -508,10 +508,10 @@ fn rows(reader: &mut Reader<'_>) -> Option<Vec<&'static str>> {
     let text = reader.settings.text("percentile-metrics")?;
     let mut rows = Vec::new();
     for item in text.split(',').map(str::trim) {
-        match report::terminal::LATENCIES.iter().find(|key| key.strip_suffix("_ms") == Some(item)) {
+        match report::content::LATENCIES.iter().find(|key| key.strip_suffix("_ms") == Some(item)) {
             Some(key) => rows.push(*key),
             None => {
-                let known: Vec<&str> = report::terminal::LATENCIES
+                let known: Vec<&str> = report::content::LATENCIES
                     .iter()
                     .filter_map(|key| key.strip_suffix("_ms"))
                     .collect();

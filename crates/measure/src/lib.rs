@@ -12,6 +12,7 @@ pub mod goodput;
 pub mod metric;
 pub mod outcome;
 pub mod peaks;
+pub mod picture;
 pub mod quantile;
 pub mod record;
 pub mod request;

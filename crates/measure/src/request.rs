@@ -88,8 +88,13 @@ pub struct Arrival {
 impl Stamped {
     /// Gaps between successive arrivals of the same choice.
     pub fn gaps(&self) -> Vec<Span> {
+        self.ended_gaps().map(|(gap, _)| gap).collect()
+    }
+
+    /// The same gaps, each with when it ended, since the definition's start.
+    pub fn ended_gaps(&self) -> impl Iterator<Item = (Span, Span)> + '_ {
         let mut gaps = Gaps::default();
-        self.arrivals.iter().filter_map(|a| gaps.after(a.choice, a.at)).collect()
+        self.arrivals.iter().filter_map(move |a| Some((gaps.after(a.choice, a.at)?, a.at)))
     }
 }
 

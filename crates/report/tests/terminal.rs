@@ -6,7 +6,9 @@ mod runs;
 
 use measure::definition::{Definition, Endpoint};
 use measure::summary::{Summary, summarise};
-use report::terminal::{LATENCIES, Style, report};
+use report::content::{LATENCIES, document};
+use report::lang::Lang;
+use report::terminal::{Style, render};
 
 /// Columns that no line goes over.
 const COLUMNS: usize = 110;
@@ -26,7 +28,7 @@ const SECTIONS: &[&str] = &[
 ];
 
 fn plain(summary: &Summary) -> String {
-    report(summary, None, Style::default())
+    render(&document(summary, None, Lang::En), Style::default())
 }
 
 /// Every page of every run, under our definitions and under vLLM's.
@@ -179,7 +181,7 @@ fn a_time_out_bounds_the_tail_and_a_failure_takes_it_away() {
 #[test]
 fn rows_are_those_that_were_asked_for() {
     let summary = runs::healthy().summary();
-    let page = report(&summary, Some(&LATENCIES[..1]), Style::default());
+    let page = render(&document(&summary, Some(&LATENCIES[..1]), Lang::En), Style::default());
     let from = page.find("5 Latencies").expect("a section");
     let until = page.find("7 Throughput").expect("a section");
     let shown =
@@ -204,7 +206,7 @@ fn labels_align_whatever_the_width_of_their_letters() {
 #[test]
 fn colours_are_only_there_when_asked_for() {
     let summary = runs::single().summary();
-    let coloured = report(&summary, None, Style { color: true });
+    let coloured = render(&document(&summary, None, Lang::En), Style { color: true });
     assert!(coloured.contains("\u{1b}[1;32mVALID\u{1b}[0m"));
     let plain = plain(&summary);
     let stripped =

@@ -7,6 +7,7 @@ use crate::manifest::Manifest;
 pub const ALLOWED: &[(&str, &str)] = &[
     ("arrow-array", "columns of rows: what Parquet is written from and read into"),
     ("arrow-schema", "types of those columns"),
+    ("base64", "columns and scripts inside an HTML report"),
     ("bytes", "the Parquet reader takes its file so"),
     ("clap", "parsing and help of the command line, fed from our table of flags"),
     ("comfy-table", "columns of the terminal report that fit wide characters"),
@@ -22,6 +23,7 @@ pub const ALLOWED: &[(&str, &str)] = &[
     ("rand_chacha", "a generator with a published algorithm, the same on every platform"),
     ("rand_distr", "gamma and exponential gaps"),
     ("rcgen", "certificates for tests of TLS (tests)"),
+    ("ring", "SHA-256 of vendored files (tests)"),
     ("rustls", "TLS with one provider, chosen explicitly"),
     ("rustls-native-certs", "the certificate authorities that the system trusts"),
     ("serde", "forms of stored JSON"),

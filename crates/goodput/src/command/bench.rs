@@ -10,6 +10,7 @@ use measure::request::Settings as MetricSettings;
 use measure::summary::{Summary, summarise};
 use measure::validity::Verdict;
 use measure::{At, Outcome, Record, Span};
+use report::lang::Lang;
 use serde_json::json;
 use store::{Output, PartWriter, RunDirectory, RunId};
 use wire::api::{Api, RequestSpec};
@@ -48,6 +49,8 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     // cannot be written to must not cost a run.
     let json = output::Json::open(settings.text("json"))?;
     let copy = result_copy(settings)?;
+    let lang = crate::cli::lang(settings.text("lang"))?;
+    let pages = output::Pages::open(settings.text("html"), lang)?;
     let resolved = target::resolve(settings, &plan).map_err(unresolved)?;
     let (started_ms, started_at) = host::wall_time();
     let entropy: [u8; 18] = host::random().map_err(Failure::internal)?;
@@ -63,7 +66,16 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         nonce: RunNonce::new(nonce),
     };
     let finished = session.measure(resolved, directory)?;
-    finished.publish(settings, &plan, json, copy)
+    let outputs = Outputs { json, copy, pages, lang };
+    finished.publish(settings, &plan, outputs)
+}
+
+/// Where the results go.
+struct Outputs {
+    json: output::Json,
+    copy: Option<Output>,
+    pages: output::Pages,
+    lang: Lang,
 }
 
 fn unresolved(why: Unresolved) -> Failure {
@@ -375,15 +387,10 @@ const fn stopped(early: Option<&Early>) -> bool {
 }
 
 impl Finished {
-    fn publish(
-        &self,
-        settings: &Settings,
-        plan: &Plan,
-        json: output::Json,
-        copy: Option<Output>,
-    ) -> Result<Exit, Failure> {
+    fn publish(&self, settings: &Settings, plan: &Plan, outputs: Outputs) -> Result<Exit, Failure> {
+        let Outputs { json, copy, pages, lang } = outputs;
         let object = wire::summary::to_json(&self.summary);
-        let mut text = output::report(&self.summary, plan.rows.as_deref(), json.is_stdout());
+        let mut text = output::report(&self.summary, plan.rows.as_deref(), lang, json.is_stdout());
         let truth = settings
             .text("ground-truth")
             .map(|path| output::errors_against_truth(path, &self.records, self.anchor_ns));
@@ -395,6 +402,9 @@ impl Finished {
         json.write(&object)?;
         if let Some(copy) = copy {
             copy.write(object.to_string().as_bytes())?;
+        }
+        if pages.are_wanted() {
+            pages.write(&[output::page_run(&self.records, &self.summary)])?;
         }
         // A truth log that cannot be read costs nothing of the run's results.
         if let Some(Err(failure)) = truth {

@@ -7,21 +7,24 @@ use measure::facts::RunFacts;
 use measure::slo::Slo;
 use measure::summary::summarise;
 use measure::threshold::Threshold;
+use report::lang::Lang;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::UsageError;
-use crate::output;
+use crate::output::{self, Pages};
 
 /// What `report` takes.
 pub(crate) struct Arguments<'a> {
-    pub(crate) run: &'a str,
+    pub(crate) runs: Vec<&'a str>,
     pub(crate) runs_dir: Option<&'a str>,
     pub(crate) json: Option<&'a str>,
     pub(crate) definitions: &'a str,
     pub(crate) goodput: Vec<&'a str>,
     pub(crate) fail_if: Vec<&'a str>,
     pub(crate) ground_truth: Option<&'a str>,
+    pub(crate) html: Option<&'a str>,
+    pub(crate) lang: Lang,
 }
 
 /// A run read back.
@@ -45,22 +48,27 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
 }
 
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
-    let mut run = read(arguments.run, arguments.runs_dir)?;
-    if !arguments.goodput.is_empty() {
-        let slo = Slo::parse_goodput(arguments.goodput.iter().copied())
-            .map_err(|error| Failure::new(Exit::Usage, error))?;
-        run.facts.slo = Some(slo);
-    }
+    let slo = Some(&arguments.goodput).filter(|items| !items.is_empty());
+    let slo = slo
+        .map(|items| Slo::parse_goodput(items.iter().copied()))
+        .transpose()
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
     let rules: Vec<Threshold> = arguments
         .fail_if
         .iter()
         .map(|text| Threshold::parse(text))
         .collect::<Result<_, _>>()
         .map_err(|error| Failure::new(Exit::Usage, format!("--fail-if {error}")))?;
+    let pages = Pages::open(arguments.html, arguments.lang)?;
+    let json = output::Json::open(arguments.json)?;
+    if arguments.runs.len() > 1 {
+        return overlay(arguments, slo.as_ref(), pages);
+    }
+    let mut run = read(arguments.runs.first().copied().unwrap_or("latest"), arguments.runs_dir)?;
+    run.facts.slo = slo.or(run.facts.slo);
     let definition = definition(arguments.definitions, &run.facts)?;
     let summary = summarise(&run.records, &run.facts, &definition);
-    let json = output::Json::open(arguments.json)?;
-    let mut text = output::report(&summary, None, json.is_stdout());
+    let mut text = output::report(&summary, None, arguments.lang, json.is_stdout());
     if let Some(path) = arguments.ground_truth {
         text.push_str(&output::errors_against_truth(path, &run.records, run.anchor_ns)?);
     }
@@ -69,7 +77,39 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     }
     json.show(text.trim_end());
     json.write(&wire::summary::to_json(&summary))?;
+    if pages.are_wanted() {
+        pages.write(&[output::page_run(&run.records, &summary)])?;
+    }
     Ok(output::thresholds(&rules, &summary))
+}
+
+/// Several runs over each other, which only a page can show.
+fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>, pages: Pages) -> Result<Exit, Failure> {
+    if !pages.are_wanted() {
+        let rule = "several runs are shown over each other in a page: add --html FILE";
+        return Err(UsageError::new("RUN", rule).into());
+    }
+    let of_one = [
+        ("--json", arguments.json.is_some()),
+        ("--fail-if", !arguments.fail_if.is_empty()),
+        ("--ground-truth", arguments.ground_truth.is_some()),
+    ];
+    if let Some((flag, _)) = of_one.into_iter().find(|(_, given)| *given) {
+        return Err(UsageError::new(flag, "is of one run; give one RUN").into());
+    }
+    let mut runs = Vec::new();
+    for name in &arguments.runs {
+        let mut run = read(name, arguments.runs_dir)?;
+        run.facts.slo = slo.cloned().or(run.facts.slo);
+        let definition = definition(arguments.definitions, &run.facts)?;
+        let summary = summarise(&run.records, &run.facts, &definition);
+        for note in &run.notes {
+            crate::say(&format!("{name}: {note}"));
+        }
+        runs.push(output::page_run(&run.records, &summary));
+    }
+    pages.write(&runs)?;
+    Ok(Exit::Ok)
 }
 
 /// The preset of this name for the run's endpoint.

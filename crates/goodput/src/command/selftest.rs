@@ -54,7 +54,7 @@ struct Effort {
 }
 
 const FULL: Effort = Effort { tokens: 75, arrivals: 600, streams: 500, stride: 1, valid: 2 };
-const QUICK: Effort = Effort { tokens: 20, arrivals: 150, streams: 100, stride: 3, valid: 1 };
+const QUICK: Effort = Effort { tokens: 15, arrivals: 120, streams: 100, stride: 3, valid: 1 };
 
 /// Runs the selftest, prints the floor and stores it.
 pub(crate) fn run(

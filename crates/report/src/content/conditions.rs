@@ -6,20 +6,20 @@ use measure::outcome::{FailureKind, NotSentKind};
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::page::Page;
-use super::{bounded, distribution, missing, verdict_code};
+use super::{bounded, distribution, missing};
+use crate::document::Document;
 use crate::number::{count, duration_ms, short};
 
 /// Characters of a server's message that are shown.
 const MESSAGE_LIMIT: usize = 300;
 
-pub(super) fn definitions(page: &mut Page, summary: &Summary) {
+pub(super) fn definitions(page: &mut Document, summary: &Summary) {
     let card = summary.definition.card();
-    page.section(&format!("Definitions ({})", card.name));
-    page.pair("TTFT", &format!("{} → {}", card.ttft_start, card.ttft_end));
-    page.pair("E2EL", &format!("{} → {}", card.ttft_start, card.e2el_end));
-    page.pair("TPOT", card.tpot);
-    page.pair("gaps", card.itl_unit);
+    page.section("definitions", &format!("Definitions ({})", card.name));
+    page.figure("ttft_ms", "TTFT", &format!("{} → {}", card.ttft_start, card.ttft_end));
+    page.figure("e2el_ms", "E2EL", &format!("{} → {}", card.ttft_start, card.e2el_end));
+    page.figure("tpot_ms", "TPOT", card.tpot);
+    page.figure("icl_ms", "gaps", card.itl_unit);
     page.pair("token counts", &token_source(summary));
     page.pair("percentiles", card.percentiles);
     page.pair("failures", card.failures);
@@ -38,9 +38,9 @@ fn token_source(summary: &Summary) -> String {
     if sources.is_empty() { "n/a (no answer was counted)".to_owned() } else { sources.join(", ") }
 }
 
-pub(super) fn offered(page: &mut Page, summary: &Summary) {
+pub(super) fn offered(page: &mut Document, summary: &Summary) {
     let (load, figures) = (&summary.facts.load, &summary.load);
-    page.section("What was offered, and whether the run can be trusted");
+    page.section("offered", "What was offered, and whether the run can be trusted");
     page.pair("load", &load_words(load));
     let rate = |value: Option<f64>, key: &str| match value {
         Some(value) => format!("{} req/s", short(value)),
@@ -81,10 +81,10 @@ fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-fn validity(page: &mut Page, summary: &Summary) {
+fn validity(page: &mut Document, summary: &Summary) {
     let validity = &summary.validity;
     let verdict = validity.verdict;
-    page.painted_pair("validity", verdict_code(verdict), verdict.name(), "");
+    page.verdict("validity", verdict);
     for reason in &validity.reasons {
         page.sentence(4, &format!("{}: {}", reason.verdict.name(), reason.text));
     }
@@ -155,24 +155,24 @@ fn outcomes(summary: &Summary) -> String {
     format!("{} of {}", parts.join(", "), count(counts.total()))
 }
 
-pub(super) fn failures(page: &mut Page, summary: &Summary) {
+pub(super) fn failures(page: &mut Document, summary: &Summary) {
     let outcomes = &summary.outcomes;
-    page.section("What went wrong");
+    page.section("failures", "What went wrong");
     if outcomes.ok == outcomes.total() {
         let all = if outcomes.ok == 0 {
             "n/a (there are no requests)"
         } else {
             "nothing: every request ended well"
         };
-        page.line(&format!("  {all}"));
+        page.line(all);
         return;
     }
     if outcomes.empty > 0 {
-        page.line(&format!("  {} empty: finished without any output", count(outcomes.empty)));
+        page.line(&format!("{} empty: finished without any output", count(outcomes.empty)));
     }
     if outcomes.cancelled > 0 {
         let why = "stopped by goodput: an interrupt, the end of the run or a stop rule";
-        page.line(&format!("  {} cancelled: {why}", count(outcomes.cancelled)));
+        page.line(&format!("{} cancelled: {why}", count(outcomes.cancelled)));
     }
     for (kind, number) in &outcomes.by_kind {
         let (means, hint) = words(kind);
@@ -200,12 +200,20 @@ fn words(kind: &str) -> (&'static str, &'static str) {
     NotSentKind::from_name(kind).map_or(("", ""), |kind| (kind.means(), kind.hint()))
 }
 
-pub(super) fn workload(page: &mut Page, summary: &Summary) {
+pub(super) fn workload(page: &mut Document, summary: &Summary) {
     let workload = &summary.facts.workload;
-    page.section("Workload");
+    page.section("workload", "Workload");
     page.pair("prompts", said(&workload.source));
-    page.pair("input length", &length(summary, "input_tokens", said(&workload.input_lengths)));
-    page.pair("output length", &length(summary, "output_tokens", said(&workload.output_lengths)));
+    page.figure(
+        "input_tokens",
+        "input length",
+        &length(summary, "input_tokens", said(&workload.input_lengths)),
+    );
+    page.figure(
+        "output_tokens",
+        "output length",
+        &length(summary, "output_tokens", said(&workload.output_lengths)),
+    );
     page.pair("prefix cache", said(&workload.cache_regime));
     let load = &summary.facts.load;
     if !load.schedule_hash.is_empty() {

@@ -5,8 +5,8 @@ use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::page::Page;
 use super::{bounded, distribution, missing};
+use crate::document::{Document, Row};
 use crate::number::{count, duration_ms, percent, short};
 
 /// Rows of the comparison of mean and tail.
@@ -81,7 +81,7 @@ fn columns(summary: &Summary) -> Vec<Figure> {
 /// Rows of figures under each other, marked where few samples are behind one.
 struct Figures {
     columns: Vec<Figure>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Row>,
     marked: bool,
 }
 
@@ -101,21 +101,21 @@ impl Figures {
             self.marked |= few;
             row.push(format!("{cell}{}", if few { "*" } else { "" }));
         }
-        self.rows.push(row);
+        self.rows.push(Row { about: Some(metric.key), cells: row });
     }
 
-    fn print(self, page: &mut Page) {
+    fn print(self, page: &mut Document) {
         let mut titles = vec![String::new(), "unit".to_owned(), "n".to_owned()];
         titles.extend(self.columns.iter().map(|column| column.title()));
-        page.table(&titles, self.rows);
+        page.table(titles, self.rows);
         if self.marked {
             page.legend(FEW_SAMPLES);
         }
     }
 }
 
-pub(super) fn phases(page: &mut Page, summary: &Summary, rows: &[&'static str]) {
-    page.section("Latencies and phases, requests that ended well");
+pub(super) fn phases(page: &mut Document, summary: &Summary, rows: &[&'static str]) {
+    page.section("phases", "Latencies and phases, requests that ended well");
     let mut table = Figures::new(columns(summary));
     let mut undefined: Vec<(Undefined, Vec<String>)> = Vec::new();
     for key in rows {
@@ -150,7 +150,7 @@ pub(super) fn phases(page: &mut Page, summary: &Summary, rows: &[&'static str]) 
 }
 
 /// The parts of a request that a client can see.
-fn timed_phases(page: &mut Page, summary: &Summary) {
+fn timed_phases(page: &mut Document, summary: &Summary) {
     // An imported row has one start and no end: its parts would read zero.
     let lag = distribution(&summary.metrics, "finish_lag_ms");
     if let Some(why) = lag.map(Distribution::reason).filter(|why| *why == Undefined::NotInFile) {
@@ -173,21 +173,21 @@ fn timed_phases(page: &mut Page, summary: &Summary) {
     table.print(page);
 }
 
-fn as_reported(page: &mut Page, summary: &Summary) {
+fn as_reported(page: &mut Document, summary: &Summary) {
     let reported = &summary.facts.as_reported;
     if reported.is_empty() {
         return;
     }
     page.line(
-        "  as the source tool reported, by its definitions; its file does not let us recompute:",
+        "as the source tool reported, by its definitions; its file does not let us recompute:",
     );
     let pairs: Vec<(String, String)> =
-        reported.iter().map(|(key, value)| (format!("  {key}"), short(*value))).collect();
-    page.pairs(&pairs);
+        reported.iter().map(|(key, value)| (key.clone(), short(*value))).collect();
+    page.pairs(pairs);
 }
 
-pub(super) fn mean_against_tail(page: &mut Page, summary: &Summary, rows: &[&'static str]) {
-    page.section("Mean against tail");
+pub(super) fn mean_against_tail(page: &mut Document, summary: &Summary, rows: &[&'static str]) {
+    page.section("tail", "Mean against tail");
     let mut table = Vec::new();
     for key in TAILS.iter().filter(|key| rows.contains(key)) {
         let (Some(metric), Some(figures)) = (find(key), distribution(&summary.metrics, key)) else {
@@ -198,13 +198,13 @@ pub(super) fn mean_against_tail(page: &mut Page, summary: &Summary, rows: &[&'st
         let mut row = vec![metric.symbol.to_owned(), metric.unit.symbol().to_owned()];
         row.extend(["mean", "p50", "p99"].map(|name| bounded(figures, name)));
         row.push(short(p99 / p50));
-        table.push(row);
+        table.push(Row { about: Some(metric.key), cells: row });
     }
     if table.is_empty() {
-        page.line("  n/a (a tail needs more than one request that ended well)");
+        page.line("n/a (a tail needs more than one request that ended well)");
     }
     let titles = ["", "unit", "mean", "P50", "P99", "P99 ÷ P50"].map(str::to_owned);
-    page.table(&titles, table);
+    page.table(titles.to_vec(), table);
     weights(page, summary);
     stalls(page, summary);
     everybody(page, summary);
@@ -212,15 +212,20 @@ pub(super) fn mean_against_tail(page: &mut Page, summary: &Summary, rows: &[&'st
 }
 
 /// Request- and token-weighted means side by side, and why they differ.
-fn weights(page: &mut Page, summary: &Summary) {
+fn weights(page: &mut Document, summary: &Summary) {
     let weighted = &summary.weighted;
     let tpot = distribution(&summary.metrics, "tpot_ms").and_then(|figures| figures.mean);
     let (Some(by_request), Some(by_token)) = (tpot, weighted.itl_mean_ms) else { return };
-    page.pair("mean TPOT", &format!("{} ms/token: every request counts once", short(by_request)));
+    page.figure(
+        "tpot_ms",
+        "mean TPOT",
+        &format!("{} ms/token: every request counts once", short(by_request)),
+    );
     let over_osl = weighted
         .itl_mean_over_osl_ms
         .map_or(String::new(), |ms| format!("; Σ gaps ÷ Σ OSL {} ms", short(ms)));
-    page.pair(
+    page.figure(
+        "itl_ms",
         "mean ITL",
         &format!(
             "{} ms: every token counts once, long answers weigh more{over_osl}",
@@ -230,13 +235,14 @@ fn weights(page: &mut Page, summary: &Summary) {
 }
 
 /// What an average pace hides from a reader.
-fn stalls(page: &mut Page, summary: &Summary) {
+fn stalls(page: &mut Document, summary: &Summary) {
     let at = |key: &str| distribution(&summary.metrics, key).filter(|figures| figures.n > 0);
     if let Some(stall) = at("stall_ms") {
         let figure = |name| stall.figure(name).map_or("n/a".to_owned(), duration_ms);
         let limit = duration_ms(summary.facts.settings.stall_ms);
         let share = at("stall_share").and_then(|figures| figures.mean);
-        page.pair(
+        page.figure(
+            "stall_ms",
             "longest gap",
             &format!(
                 "P50 {}, P99 {}, max {}; mean share of gaps above {limit}: {}",
@@ -249,7 +255,8 @@ fn stalls(page: &mut Page, summary: &Summary) {
     }
     if let Some(reader) = at("reader_stall_ms") {
         let figure = |name| reader.figure(name).map_or("n/a".to_owned(), duration_ms);
-        page.pair(
+        page.figure(
+            "reader_stall_ms",
             "a reader waits",
             &format!(
                 "P50 {}, P99 {}, max {} in all, at {} tok/s from the first token on",
@@ -264,7 +271,7 @@ fn stalls(page: &mut Page, summary: &Summary) {
 
 /// Latencies of all who asked: the tail of the successes alone flatters a
 /// server that drops its slowest requests.
-fn everybody(page: &mut Page, summary: &Summary) {
+fn everybody(page: &mut Document, summary: &Summary) {
     if summary.outcomes.failed + summary.outcomes.empty == 0 {
         return;
     }
@@ -278,21 +285,21 @@ fn everybody(page: &mut Page, summary: &Summary) {
     if table.rows.is_empty() {
         return;
     }
-    page.line("  over all requests, failures too:");
+    page.line("over all requests, failures too:");
     let bounds = |wanted: fn(&Distribution) -> bool| {
         summary.all_requests_metrics.iter().any(|(_, figures)| wanted(figures))
     };
     table.print(page);
     if bounds(|figures| !figures.unbounded.is_empty()) {
-        page.line("  never: the request failed, so that its answer did not come at all");
+        page.line("never: the request failed, so that its answer did not come at all");
     }
     if bounds(|figures| !figures.at_least.is_empty()) {
-        page.line("  ≥: a time-out cut the wait off, the true value is at least this");
+        page.line("≥: a time-out cut the wait off, the true value is at least this");
     }
 }
 
 /// The same figures without ramp and drain, where the run was steady.
-fn steady(page: &mut Page, summary: &Summary, rows: &[&str]) {
+fn steady(page: &mut Document, summary: &Summary, rows: &[&str]) {
     if summary.steady.window.is_err() {
         return;
     }
@@ -304,7 +311,7 @@ fn steady(page: &mut Page, summary: &Summary, rows: &[&str]) {
         }
     }
     if !table.rows.is_empty() {
-        page.line("  in the steady window alone:");
+        page.line("in the steady window alone:");
         table.print(page);
     }
 }

@@ -8,13 +8,13 @@ use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::page::Page;
 use super::{distribution, missing};
+use crate::document::Document;
 use crate::number::{count, duration_ms, percent, short};
 
-pub(super) fn throughput(page: &mut Page, summary: &Summary) {
+pub(super) fn throughput(page: &mut Document, summary: &Summary) {
     let rates = &summary.throughput;
-    page.section(&format!("Throughput ({})", summary.definition.card().throughput));
+    page.section("throughput", &format!("Throughput ({})", summary.definition.card().throughput));
     let rows = [
         ("output_tok_s", rates.output_tok_s),
         ("input_tok_s", rates.input_tok_s),
@@ -30,7 +30,7 @@ pub(super) fn throughput(page: &mut Page, summary: &Summary) {
             Some(value) => format!("{} {}", short(value), metric.unit.symbol()),
             None => missing(summary, &format!("throughput.{key}")),
         };
-        page.pair(metric.symbol, &value);
+        page.figure(metric.key, metric.symbol, &value);
     }
     let steady = &summary.steady;
     page.pair(
@@ -50,7 +50,7 @@ pub(super) fn throughput(page: &mut Page, summary: &Summary) {
             }
         },
     );
-    page.pair("interactivity", &interactivity(summary));
+    page.figure("interactivity_tok_s", "interactivity", &interactivity(summary));
     if let Some(peaks) = summary.peaks {
         let events = short(peaks.max_output_tokens_per_s);
         page.pair("peak second", &format!("{events} events with a choice (vLLM's peak tok/s)"));
@@ -72,8 +72,8 @@ fn interactivity(summary: &Summary) -> String {
 }
 
 /// Figures of hardware and money, grouped by the reason why they are missing.
-pub(super) fn resources(page: &mut Page, _: &Summary) {
-    page.section("Resources");
+pub(super) fn resources(page: &mut Document, _: &Summary) {
+    page.section("resources", "Resources");
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for metric in METRICS.iter().filter(|metric| metric.branch == Branch::Efficiency) {
         let How::Absent(reason) = metric.how else { continue };
@@ -87,8 +87,8 @@ pub(super) fn resources(page: &mut Page, _: &Summary) {
     }
 }
 
-pub(super) fn directions(page: &mut Page, summary: &Summary) {
-    page.section("Directions");
+pub(super) fn directions(page: &mut Document, summary: &Summary) {
+    page.section("directions", "Directions");
     page.pair("findings", &missing(summary, "findings"));
     page.sentence(
         2,
@@ -96,10 +96,10 @@ pub(super) fn directions(page: &mut Page, summary: &Summary) {
     );
 }
 
-pub(super) fn goodput(page: &mut Page, summary: &Summary) {
-    page.section("Goodput and attainment, by which a change is judged");
+pub(super) fn goodput(page: &mut Document, summary: &Summary) {
+    page.section("goodput", "Goodput and attainment, by which a change is judged");
     let Some(goodput) = &summary.goodput else {
-        page.line("  n/a (no SLO was given; add --goodput ttft:300 tpot:60, in milliseconds)");
+        page.line("n/a (no SLO was given; add --goodput ttft:300 tpot:60, in milliseconds)");
         return;
     };
     page.pair("SLO, jointly", &goodput.slo.to_string());
@@ -107,7 +107,8 @@ pub(super) fn goodput(page: &mut Page, summary: &Summary) {
         value
             .map_or("n/a (the window has no length)".to_owned(), |v| format!("{} {unit}", short(v)))
     };
-    page.pair(
+    page.figure(
+        "goodput_req_s",
         "goodput",
         &format!(
             "{} · {} ({})",
@@ -116,19 +117,19 @@ pub(super) fn goodput(page: &mut Page, summary: &Summary) {
             window(summary)
         ),
     );
-    page.pair("attainment", &share(goodput.good, goodput.of));
+    page.figure("attainment", "attainment", &share(goodput.good, goodput.of));
     let mut pairs: Vec<(String, String)> = goodput
         .per_slo
         .iter()
         .map(|result| {
-            let name = format!("  {} ≤ {} ms", result.term.quantity.name(), result.term.limit_ms);
+            let name = format!("{} ≤ {} ms", result.term.quantity.name(), result.term.limit_ms);
             (name, share(result.met, result.of))
         })
         .collect();
     pairs.extend(goodput.per_label.iter().map(|result| {
-        (format!("  {}={}", result.name, result.value), share(result.good, result.of))
+        (format!("{}={}", result.name, result.value), share(result.good, result.of))
     }));
-    page.pairs(&pairs);
+    page.pairs(pairs);
     exceptions(page, goodput);
 }
 
@@ -152,7 +153,7 @@ fn share(part: u64, of: u64) -> String {
 }
 
 /// Requests that the share does not tell of.
-fn exceptions(page: &mut Page, goodput: &Goodput) {
+fn exceptions(page: &mut Document, goodput: &Goodput) {
     if goodput.vacuous > 0 {
         let number = count(goodput.vacuous);
         page.sentence(2, &format!("{number} good with one output token, where TPOT cannot apply"));
@@ -174,10 +175,10 @@ fn exceptions(page: &mut Page, goodput: &Goodput) {
     }
 }
 
-pub(super) fn caveats(page: &mut Page, summary: &Summary) {
-    page.section("Caveats");
+pub(super) fn caveats(page: &mut Document, summary: &Summary) {
+    page.section("caveats", "Caveats");
     if summary.caveats.is_empty() && summary.answer_warnings.is_empty() {
-        page.line("  none");
+        page.line("none");
     }
     for caveat in &summary.caveats {
         page.sentence(2, &caveat.text);

@@ -1,11 +1,12 @@
-//! The lines of a page: columns, wrapping and colour. Everything that reaches
-//! a page may come from a server or a file, so that nothing on it may be a
-//! command to the terminal.
+//! The lines of a report in a terminal: columns, wrapping and colour.
+//! Everything on it may come from a server or a file, so that nothing on it may
+//! be a command to the terminal.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use super::Style;
+use crate::document::{self, Block, Pair, Section};
 
 /// Columns that a line takes at most, where its words allow it.
 const COLUMNS: usize = 110;
@@ -20,13 +21,11 @@ const WIDEST_LABEL: usize = 44;
 pub(super) struct Page {
     text: String,
     style: Style,
-    sections: u8,
-    legends: Vec<&'static str>,
 }
 
 impl Page {
     pub(super) const fn new(style: Style) -> Self {
-        Self { text: String::new(), style, sections: 0, legends: Vec::new() }
+        Self { text: String::new(), style }
     }
 
     pub(super) fn into_text(self) -> String {
@@ -38,13 +37,19 @@ impl Page {
         self.painted(BOLD, title);
     }
 
-    /// Opens the next section. Sections are counted as they are printed, and
-    /// every one is printed on every page, so that a number always means the
-    /// same section.
-    pub(super) fn section(&mut self, title: &str) {
-        self.sections += 1;
+    /// A section with its number.
+    pub(super) fn section(&mut self, number: usize, section: &Section) {
         self.text.push('\n');
-        self.painted(BOLD, &format!("{} {title}", self.sections));
+        self.painted(BOLD, &format!("{number} {}", section.title));
+        for block in &section.blocks {
+            match block {
+                Block::Pair(pair) => self.pair(LABEL, pair),
+                Block::Pairs(pairs) => self.pairs(pairs),
+                Block::Sentence(indent, sentence) => self.sentence(*indent, sentence),
+                Block::Line(line) => self.line(line),
+                Block::Table(table) => self.table(table),
+            }
+        }
     }
 
     fn painted(&mut self, code: &str, text: &str) {
@@ -52,10 +57,9 @@ impl Page {
         self.push(&text);
     }
 
-    /// One line as it is, for what must not be broken: an address, a row.
+    /// One line, two columns in, that is not broken.
     pub(super) fn line(&mut self, line: &str) {
-        let line = harmless(line);
-        self.push(&line);
+        self.push(&format!("  {}", harmless(line)));
     }
 
     fn push(&mut self, line: &str) {
@@ -64,44 +68,33 @@ impl Page {
     }
 
     /// A sentence, broken between words, all lines `indent` columns in.
-    pub(super) fn sentence(&mut self, indent: usize, sentence: &str) {
+    fn sentence(&mut self, indent: usize, sentence: &str) {
         for line in wrap(&harmless(sentence), COLUMNS - indent) {
             self.push(&format!("{:indent$}{line}", ""));
         }
     }
 
-    /// What a mark means, said where it first stands on the page.
-    pub(super) fn legend(&mut self, legend: &'static str) {
-        if !self.legends.contains(&legend) {
-            self.legends.push(legend);
-            self.sentence(2, legend);
+    /// Labels and values, a step in and aligned with each other where a label
+    /// is longer than usual: label values are the user's.
+    fn pairs(&mut self, pairs: &[Pair]) {
+        let indented: Vec<Pair> = pairs
+            .iter()
+            .map(|pair| Pair { label: format!("  {}", pair.label), ..pair.clone() })
+            .collect();
+        let widest = indented.iter().map(|pair| columns(&pair.label)).max().unwrap_or(0);
+        for pair in &indented {
+            self.pair(widest.clamp(LABEL, WIDEST_LABEL), pair);
         }
     }
 
-    /// A label and its value, aligned with the others.
-    pub(super) fn pair(&mut self, label: &str, value: &str) {
-        self.labelled(LABEL, label, "", value);
-    }
-
-    /// A label and a value of which the first word is painted.
-    pub(super) fn painted_pair(&mut self, label: &str, code: &str, word: &str, rest: &str) {
-        self.labelled(LABEL, label, code, &format!("{word}{rest}"));
-    }
-
-    /// Labels and values, aligned with each other where a label is longer than
-    /// usual: label values are the user's.
-    pub(super) fn pairs(&mut self, pairs: &[(String, String)]) {
-        let widest = pairs.iter().map(|(label, _)| columns(label)).max().unwrap_or(0);
-        for (label, value) in pairs {
-            self.labelled(widest.clamp(LABEL, WIDEST_LABEL), label, "", value);
-        }
-    }
-
-    fn labelled(&mut self, width: usize, label: &str, code: &str, value: &str) {
-        let label = harmless(label);
+    fn pair(&mut self, width: usize, pair: &Pair) {
+        let label = harmless(&pair.label);
+        let code = pair.mark.map_or("", super::verdict_code);
         let pad = width.saturating_sub(columns(&label));
         let indent = 2 + width + 1;
-        for (position, line) in wrap(&harmless(value), COLUMNS - indent).into_iter().enumerate() {
+        for (position, line) in
+            wrap(&harmless(&pair.value), COLUMNS - indent).into_iter().enumerate()
+        {
             let line = if position == 0 { self.painted_word(code, &line) } else { line };
             let start =
                 if position == 0 { format!("  {label}{:pad$} ", "") } else { " ".repeat(indent) };
@@ -127,23 +120,21 @@ impl Page {
     }
 
     /// A table of figures: names to the left, numbers to the right.
-    pub(super) fn table(&mut self, columns: &[String], rows: Vec<Vec<String>>) {
-        if rows.is_empty() {
-            return;
-        }
+    fn table(&mut self, shown: &document::Table) {
         let mut table = Table::new();
         table.load_style(NOTHING);
-        table.set_header(columns);
-        for row in rows {
-            table.add_row(row);
+        table.set_header(&shown.columns);
+        for row in &shown.rows {
+            table.add_row(&row.cells);
         }
-        for index in 1..columns.len() {
+        for index in 1..shown.columns.len() {
             if let Some(column) = table.column_mut(index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
         for line in table.to_string().lines() {
-            self.line(&format!(" {line}"));
+            let line = harmless(line);
+            self.push(&format!(" {line}"));
         }
     }
 }

@@ -1,0 +1,401 @@
+// Charts: one component for those with axes, one for the time lines of
+// requests. Colours come from the style sheet, so that a theme is one place;
+// no series is told by its colour alone.
+
+import { html } from 'goodput/html';
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import { short } from 'goodput/format';
+import { say, useTheme } from 'goodput/settings';
+
+/**
+ * One line, step, row of bars or cloud of a chart.
+ * @typedef {{
+ *   label: string,
+ *   values: Array<number | null>,
+ *   color: number,
+ *   kind?: 'line' | 'step' | 'bars' | 'points' | 'area',
+ *   dash?: number[],
+ * }} Series
+ */
+
+/**
+ * A chart with axes. `lines` are vertical marks, such as the limits of an SLO.
+ * @typedef {{
+ *   title: string,
+ *   x: number[],
+ *   xLabel: string,
+ *   yLabel: string,
+ *   xLog?: boolean,
+ *   yLog?: boolean,
+ *   yShare?: boolean,
+ *   series: Series[],
+ *   lines?: Array<{at: number, label: string}>,
+ *   linked?: string,
+ *   height?: number,
+ * }} Chart
+ */
+
+/** Dashes that tell series apart without colour. */
+const DASHES = [[], [6, 4], [2, 3], [10, 4, 2, 4], [1, 4], [14, 4]];
+
+/**
+ * A colour of the style sheet.
+ * @param {string} name
+ */
+function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim() || '#888';
+}
+
+/** @param {number} index */
+const seriesColor = (index) => color(`--series-${(index % 6) + 1}`);
+
+/**
+ * A chart with axes.
+ * @param {{chart: Chart, id: string}} props
+ */
+export function Plot({ chart, id }) {
+  const theme = useTheme();
+  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
+  useEffect(() => {
+    const host = place.current;
+    if (host === null || chart.x.length === 0) return undefined;
+    const plot = new uPlot(options(chart, host.clientWidth), data(chart), host);
+    const seen = new ResizeObserver(() => {
+      const width = host.clientWidth;
+      if (width > 0 && width !== plot.width) {
+        plot.setSize({ width, height: height(chart, width) });
+      }
+    });
+    seen.observe(host);
+    const keys = (/** @type {KeyboardEvent} */ event) => step(plot, chart, event);
+    host.addEventListener('keydown', keys);
+    return () => {
+      seen.disconnect();
+      host.removeEventListener('keydown', keys);
+      plot.destroy();
+    };
+  }, [chart, theme]);
+  if (chart.x.length === 0) {
+    return html`<figure class="chart" id=${id}>
+      <figcaption>${chart.title}</figcaption>
+      <p class="empty">${say('chart_empty')}</p>
+    </figure>`;
+  }
+  return html`<figure class="chart" id=${id}>
+    <figcaption>${chart.title}</figcaption>
+    <div
+      ref=${place}
+      class="plot"
+      tabindex="0"
+      role="application"
+      aria-label=${`${chart.title}. ${say('chart_keys')}`}
+    ></div>
+  </figure>`;
+}
+
+/**
+ * Moves the cursor by keys, so that every value can be read without a mouse.
+ * @param {uPlot} plot
+ * @param {Chart} chart
+ * @param {KeyboardEvent} event
+ */
+function step(plot, chart, event) {
+  const last = chart.x.length - 1;
+  const from = plot.cursor.idx ?? -1;
+  const strides = /** @type {Record<string, number>} */ ({
+    ArrowRight: from + 1,
+    ArrowLeft: from - 1,
+    PageDown: from + 10,
+    PageUp: from - 10,
+    Home: 0,
+    End: last,
+  });
+  const wanted = strides[event.key];
+  if (wanted === undefined) return;
+  event.preventDefault();
+  const index = Math.min(Math.max(wanted, 0), last);
+  plot.setCursor({ left: plot.valToPos(chart.x[index], 'x'), top: plot.over.clientHeight / 2 });
+}
+
+/**
+ * @param {Chart} chart
+ * @param {number} width
+ */
+function height(chart, width) {
+  return Math.round(chart.height ?? Math.min(260, Math.max(180, width * 0.45)));
+}
+
+/**
+ * @param {Chart} chart
+ * @returns {uPlot.AlignedData}
+ */
+function data(chart) {
+  return /** @type {uPlot.AlignedData} */ ([chart.x, ...chart.series.map((one) => one.values)]);
+}
+
+/**
+ * @param {Chart} chart
+ * @param {number} width
+ * @returns {uPlot.Options}
+ */
+function options(chart, width) {
+  const ink = color('--ink-soft');
+  const grid = color('--line');
+  const axis = (/** @type {string} */ label, /** @type {number} */ size) => ({
+    label,
+    stroke: ink,
+    grid: { stroke: grid, width: 1 },
+    ticks: { stroke: grid, width: 1 },
+    font: '12px system-ui, sans-serif',
+    labelFont: '12px system-ui, sans-serif',
+    labelSize: 18,
+    size,
+  });
+  const tick = (/** @type {number | null} */ value) => (value === null ? '' : short(value));
+  const ticks = (/** @type {uPlot} */ _, /** @type {Array<number | null>} */ values) =>
+    values.map(tick);
+  const share = (/** @type {uPlot} */ _, /** @type {Array<number | null>} */ values) =>
+    values.map((value) => (value === null ? '' : `${short(value * 100)} %`));
+  return {
+    width,
+    height: height(chart, width),
+    cursor: {
+      drag: { x: true, y: false },
+      ...(chart.linked === undefined ? {} : { sync: { key: chart.linked } }),
+    },
+    scales: {
+      x: { time: false, distr: chart.xLog ? 3 : 1 },
+      y: {
+        distr: chart.yLog ? 3 : 1,
+        range: chart.yShare
+          ? [0, 1]
+          : chart.yLog
+            ? undefined
+            : (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.05 : 1],
+      },
+    },
+    axes: [
+      { ...axis(chart.xLabel, 34), values: ticks },
+      { ...axis(chart.yLabel, 58), values: chart.yShare ? share : ticks },
+    ],
+    series: [
+      { label: chart.xLabel, value: (_, value) => (value === null ? '–' : short(value)) },
+      ...chart.series.map((one, index) => lineOf(one, index, chart.yShare === true)),
+    ],
+    hooks: { draw: [(plot) => marks(plot, chart)] },
+  };
+}
+
+/**
+ * @param {Series} one
+ * @param {number} index
+ * @param {boolean} share
+ * @returns {uPlot.Series}
+ */
+function lineOf(one, index, share) {
+  const stroke = seriesColor(one.color);
+  const kind = one.kind ?? 'line';
+  const paths = uPlot.paths;
+  return {
+    label: one.label,
+    stroke,
+    width: kind === 'points' ? 0 : 1.6,
+    dash: one.dash ?? DASHES[index % DASHES.length],
+    fill: kind === 'bars' || kind === 'area' ? `${stroke}40` : undefined,
+    spanGaps: false,
+    paths:
+      kind === 'points'
+        ? () => null
+        : kind === 'bars'
+          ? paths.bars?.({ size: [1, 100], align: 1 })
+          : kind === 'step' || kind === 'area'
+            ? paths.stepped?.({ align: 1 })
+            : undefined,
+    points: { show: kind === 'points', size: 4, fill: stroke, stroke },
+    value: (_, value) =>
+      value === null ? '–' : share ? `${short(value * 100)} %` : short(value),
+  };
+}
+
+/**
+ * Draws the vertical marks with their names.
+ * @param {uPlot} plot
+ * @param {Chart} chart
+ */
+function marks(plot, chart) {
+  const { ctx, bbox } = plot;
+  for (const [index, line] of (chart.lines ?? []).entries()) {
+    const x = Math.round(plot.valToPos(line.at, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.save();
+    ctx.strokeStyle = color('--bad');
+    ctx.fillStyle = color('--ink');
+    ctx.setLineDash([4, 4]);
+    ctx.lineWidth = devicePixelRatio;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textBaseline = 'top';
+    const room = bbox.left + bbox.width - x > ctx.measureText(line.label).width + 8;
+    ctx.textAlign = room ? 'left' : 'right';
+    const aside = (room ? 4 : -4) * devicePixelRatio;
+    ctx.fillText(line.label, x + aside, bbox.top + (2 + index * 13) * devicePixelRatio);
+    ctx.restore();
+  }
+}
+
+/**
+ * One request on the time axis, in ms from the start of the run.
+ * @typedef {{
+ *   index: number,
+ *   label: string,
+ *   ok: boolean,
+ *   intended: number,
+ *   sent: number | null,
+ *   tokens: ArrayLike<number>,
+ *   end: number | null,
+ * }} Lane
+ */
+
+/** Pixels of a lane. */
+const LANE = 20;
+
+/**
+ * The time lines of single requests: waiting in the client, waiting for the
+ * first token, then every token. `aligned` starts all of them at zero.
+ * @param {{lanes: Lane[], aligned: boolean, title: string, id: string}} props
+ */
+export function Lanes({ lanes, aligned, title, id }) {
+  const theme = useTheme();
+  const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  useEffect(() => {
+    const surface = canvas.current;
+    if (surface === null) return undefined;
+    const draw = () => drawLanes(surface, lanes, aligned);
+    const seen = new ResizeObserver(draw);
+    seen.observe(surface.parentElement ?? surface);
+    draw();
+    return () => seen.disconnect();
+  }, [lanes, aligned, theme]);
+  if (lanes.length === 0) {
+    return html`<figure class="chart" id=${id}>
+      <figcaption>${title}</figcaption>
+      <p class="empty">${say('chart_empty')}</p>
+    </figure>`;
+  }
+  return html`<figure class="chart" id=${id}>
+    <figcaption>${title}</figcaption>
+    <canvas ref=${canvas} role="img" aria-label=${title}></canvas>
+    <ul class="legend" aria-hidden="true">
+      <li><span class="swatch wait"></span>${say('lane_wait')}</li>
+      <li><span class="swatch first"></span>${say('lane_first')}</li>
+      <li><span class="swatch token"></span>${say('lane_token')}</li>
+      <li><span class="swatch bad"></span>${say('lane_failed')}</li>
+    </ul>
+  </figure>`;
+}
+
+/**
+ * @param {HTMLCanvasElement} surface
+ * @param {Lane[]} lanes
+ * @param {boolean} aligned
+ */
+function drawLanes(surface, lanes, aligned) {
+  const ratio = devicePixelRatio || 1;
+  const width = Math.max(200, (surface.parentElement ?? surface).clientWidth);
+  const tall = lanes.length * LANE + 26;
+  surface.width = width * ratio;
+  surface.height = tall * ratio;
+  surface.style.width = '100%';
+  surface.style.height = `${tall}px`;
+  const pen = surface.getContext('2d');
+  if (pen === null) return;
+  pen.scale(ratio, ratio);
+  const zero = (/** @type {Lane} */ lane) => (aligned ? lane.intended : 0);
+  const ends = lanes.map((lane) => lastOf(lane) - zero(lane));
+  const starts = lanes.map((lane) => lane.intended - zero(lane));
+  const from = Math.min(...starts);
+  const until = Math.max(...ends, from + 1);
+  const left = 64;
+  const x = (/** @type {number} */ ms) => left + ((ms - from) / (until - from)) * (width - left - 8);
+  pen.font = '12px system-ui, sans-serif';
+  pen.textBaseline = 'middle';
+  lanes.forEach((lane, row) => {
+    const y = row * LANE + LANE / 2;
+    const at = (/** @type {number} */ ms) => x(ms - zero(lane));
+    drawLane(pen, lane, y, at);
+  });
+  drawTimeAxis(pen, from, until, x, lanes.length * LANE + 6);
+}
+
+/**
+ * @param {Lane} lane
+ */
+function lastOf(lane) {
+  const last = lane.tokens.length > 0 ? lane.tokens[lane.tokens.length - 1] : lane.intended;
+  return Math.max(lane.end ?? lane.intended, last, lane.sent ?? lane.intended);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Lane} lane
+ * @param {number} y
+ * @param {(ms: number) => number} at
+ */
+function drawLane(pen, lane, y, at) {
+  pen.fillStyle = color(lane.ok ? '--ink' : '--bad');
+  pen.textAlign = 'right';
+  pen.fillText(`${lane.ok ? '' : '✗ '}${lane.label}`, 58, y);
+  const bar = (/** @type {number} */ a, /** @type {number} */ b, /** @type {string} */ paint) => {
+    pen.fillStyle = color(paint);
+    pen.fillRect(at(a), y - 5, Math.max(at(b) - at(a), 1), 10);
+  };
+  const sent = lane.sent ?? lane.intended;
+  const end = lane.end ?? sent;
+  if (sent > lane.intended) bar(lane.intended, sent, '--lane-client');
+  const first = lane.tokens.length > 0 ? lane.tokens[0] : null;
+  bar(sent, first ?? end, lane.ok ? '--lane-wait' : '--lane-bad');
+  if (first === null) return;
+  bar(first, Math.max(end, first), lane.ok ? '--lane-stream' : '--lane-bad');
+  pen.fillStyle = color('--series-1');
+  let before = -Infinity;
+  for (let i = 1; i < lane.tokens.length; i += 1) {
+    const place = at(lane.tokens[i]);
+    // Marks closer than a pixel cannot be seen apart.
+    if (place - before < 1.5) continue;
+    pen.fillRect(place, y - 5, 1, 10);
+    before = place;
+  }
+  pen.fillStyle = color('--series-2');
+  pen.fillRect(at(first) - 1, y - 8, 3, 16);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} from
+ * @param {number} until
+ * @param {(ms: number) => number} x
+ * @param {number} y
+ */
+function drawTimeAxis(pen, from, until, x, y) {
+  pen.fillStyle = color('--ink-soft');
+  pen.textAlign = 'center';
+  const stride = nice((until - from) / 5);
+  for (let ms = Math.ceil(from / stride) * stride; ms <= until; ms += stride) {
+    pen.fillRect(x(ms), y - 4, 1, 4);
+    pen.fillText(`${short(ms / 1000)} s`, Math.min(x(ms), x(until) - 14), y + 9);
+  }
+}
+
+/**
+ * The next of 1, 2, 5, 10, … above a length.
+ * @param {number} length
+ */
+function nice(length) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(length, 1e-9)));
+  const lead = length / power;
+  return (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10) * power;
+}

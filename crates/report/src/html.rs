@@ -1,0 +1,89 @@
+//! A page for a browser: one file with everything in it, which opens from a
+//! disk without a network. The scripts and the style sheet lie in `assets`; the
+//! data is JSON with its columns in base64.
+
+mod data;
+
+use crate::lang::Lang;
+
+pub use data::{Page, PageRun, WebPage};
+
+/// A script of the page, by the name under which others import it.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// The name in `import … from`.
+    pub name: &'static str,
+    /// The file in `assets`.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// What makes a module of a vendored file that is none.
+    pub behind: &'static str,
+}
+
+macro_rules! scripts {
+    ($($name:literal $file:literal $($behind:literal)?;)*) => {
+        /// Every script, vendored ones first.
+        pub const SCRIPTS: &[Script] = &[$(Script {
+            name: $name,
+            file: $file,
+            text: include_str!(concat!("../assets/", $file)),
+            behind: concat!($($behind)?),
+        },)*];
+    };
+}
+
+scripts! {
+    "preact" "vendor/preact.mjs";
+    "preact/hooks" "vendor/hooks.mjs";
+    "htm" "vendor/htm.mjs";
+    "uplot" "vendor/uPlot.iife.min.js" "\nexport default uPlot;\n";
+    "goodput/html" "html.js";
+    "goodput/format" "format.js";
+    "goodput/arithmetic" "arithmetic.js";
+    "goodput/presets" "presets.js";
+    "goodput/columns" "columns.js";
+    "goodput/settings" "settings.js";
+    "goodput/glossary" "glossary.js";
+    "goodput/charts" "charts.js";
+    "goodput/playground" "playground.js";
+    "goodput/report" "report.js";
+    "goodput/app" "app.js";
+}
+
+/// The style sheets, in the order in which they apply.
+pub const STYLES: &[&str] =
+    &[include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/page.css")];
+
+/// The page as one file.
+pub fn file(page: &Page<'_>, lang: Lang) -> String {
+    let style: String = STYLES.concat();
+    let imports: serde_json::Map<String, serde_json::Value> = SCRIPTS
+        .iter()
+        .map(|script| (script.name.to_owned(), data::inline(script).into()))
+        .collect();
+    let imports = data::embedded(&serde_json::json!({ "imports": imports }));
+    let title = data::escaped(&page.title());
+    let language = match lang {
+        Lang::En => "en",
+        Lang::Zh => "zh-CN",
+    };
+    let data = data::embedded(&page.json(lang));
+    format!(
+        "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>{style}</style>\n\
+         <script type=\"importmap\">{imports}</script>\n</head>\n<body>\n<div id=\"app\"><p>{}</p></div>\n\
+         <script type=\"application/json\" id=\"page\">{data}</script>\n\
+         <script type=\"module\">import 'goodput/app';</script>\n</body>\n</html>\n",
+        data::escaped(NEEDS_SCRIPT),
+    )
+}
+
+/// What a file may do: run what is in it, and load nothing.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' data:; \
+                      style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+const NEEDS_SCRIPT: &str = "This report draws itself by scripts that are inside this file; \
+                            they are switched off here. `goodput report` shows the same in a terminal.";
