@@ -14,8 +14,18 @@ use crate::window;
 /// Latencies that are drawn, by metric key.
 pub const SHAPES: &[&str] = &["ttft_ms", "tpot_ms", "icl_ms", "e2el_ms"];
 
-/// Bins of a time series, at most.
-const BINS: i64 = 240;
+/// Bins of counts and of percentiles over time: at most and at least so many,
+/// and between them so many requests a bin. Percentiles need more of them.
+const COUNTS: Fineness = Fineness { most: 160, least: 12, requests: 5 };
+const PERCENTILES: Fineness = Fineness { most: 48, least: 6, requests: 25 };
+
+/// How fine a grid over time is.
+#[derive(Clone, Copy)]
+struct Fineness {
+    most: usize,
+    least: usize,
+    requests: usize,
+}
 
 /// Lengths of a bin, in milliseconds.
 const STEPS_MS: &[i64] = &[
@@ -49,9 +59,8 @@ pub struct Picture {
     pub series: Series,
     /// Shapes of the distributions of [`SHAPES`], successes.
     pub shapes: Vec<Shape>,
-    /// Percentiles over time of the same: of a request by when it was intended,
-    /// of a gap by when it ended.
-    pub over_time: Vec<OverTime>,
+    /// Percentiles over time of the same.
+    pub over_time: OverTime,
     /// TTFT in ms against prompt tokens.
     pub ttft_by_input: Cloud,
     /// How late requests were sent in ms, against seconds.
@@ -100,10 +109,23 @@ pub struct Shape {
     pub values: Vec<f32>,
 }
 
-/// Percentiles in the bins of [`Series`]. One is given where at least one
-/// sample lies beyond it.
+/// Percentiles in equal bins of time, wider than those of [`Series`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OverTime {
+    /// Where the first bin begins, on the run's clock.
+    pub from: At,
+    /// Length of a bin.
+    pub step: Span,
+    /// Requests in flight, mean over the bin.
+    pub in_flight: Vec<f32>,
+    /// The percentiles of each of [`SHAPES`].
+    pub of: Vec<Percentiles>,
+}
+
+/// Percentiles of one metric: of a request by when it was intended, of a gap
+/// by when it ended. One is given where at least one sample lies beyond it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Percentiles {
     /// Metric key.
     pub key: &'static str,
     /// Medians.
@@ -166,19 +188,12 @@ pub fn picture(records: &[Record], summary: &Summary) -> Picture {
         .map(|record| Timed::new(record, &summary.definition, summary.facts.settings))
         .collect();
     timed.sort_by_key(|request| request.record.index);
-    let grid = Grid::over(records);
-    let (output_tokens, gaps) = arrivals(&timed, &grid);
-    let mut gaps = Some(gaps);
-    let over_time = SHAPES.iter().filter_map(|key| {
-        let bins = match find(key)?.how {
-            How::Gaps => gaps.take()?,
-            _ => requests_by_bin(key, &timed, &grid)?,
-        };
-        Some(percentiles(key, bins))
-    });
+    let fine = Grid::over(records, COUNTS);
+    let wide = Grid::over(records, PERCENTILES);
+    let (output_tokens, gaps) = arrivals(&timed, &fine, &wide);
     Picture {
-        over_time: over_time.collect(),
-        series: series(records, &grid, output_tokens),
+        over_time: over_time(&timed, records, &wide, gaps),
+        series: series(records, &fine, output_tokens),
         shapes: SHAPES.iter().map(|key| shape(key, &samples(key, &timed))).collect(),
         ttft_by_input: ttft_by_input(&timed),
         lateness: lateness(records),
@@ -186,6 +201,9 @@ pub fn picture(records: &[Record], summary: &Summary) -> Picture {
         requests: requests(&timed),
     }
 }
+
+/// Bins of a run that is longer than the longest step allows for.
+const MOST_BINS: i64 = 2_000;
 
 /// Equal bins over the run.
 struct Grid {
@@ -195,16 +213,17 @@ struct Grid {
 }
 
 impl Grid {
-    fn over(records: &[Record]) -> Self {
+    fn over(records: &[Record], fineness: Fineness) -> Self {
         let Some(window) = window::makespan(records) else {
             return Self { from: At::ZERO, step: Span::from_ms(1_000), bins: 0 };
         };
         let length_us = window.length().us().max(1);
         let last = STEPS_MS[STEPS_MS.len() - 1];
-        let step_ms = STEPS_MS.iter().copied().find(|ms| length_us <= ms * 1_000 * BINS);
+        let wanted = (records.len() / fineness.requests).clamp(fineness.least, fineness.most);
+        let step_ms = STEPS_MS.iter().copied().find(|ms| length_us <= ms * 1_000 * wanted as i64);
         let step = Span::from_ms(step_ms.unwrap_or(last));
         // The last event belongs to a bin of its own where it lies on an edge.
-        let bins = (length_us / step.us() + 1).min(BINS + 1) as usize;
+        let bins = (length_us / step.us() + 1).min(MOST_BINS) as usize;
         Self { from: window.from, step, bins }
     }
 
@@ -248,10 +267,10 @@ fn series(records: &[Record], grid: &Grid, output_tokens: Vec<f32>) -> Series {
 type Bins = Vec<Vec<f32>>;
 
 /// The output tokens of successes spread over their arrivals, and their gaps
-/// in the bins in which they ended.
-fn arrivals(timed: &[Timed<'_>], grid: &Grid) -> (Vec<f32>, Bins) {
-    let mut tokens = vec![0.0f32; grid.bins];
-    let mut gaps: Bins = vec![Vec::new(); grid.bins];
+/// in the wide bins in which they ended.
+fn arrivals(timed: &[Timed<'_>], fine: &Grid, wide: &Grid) -> (Vec<f32>, Bins) {
+    let mut tokens = vec![0.0f32; fine.bins];
+    let mut gaps: Bins = vec![Vec::new(); wide.bins];
     for request in timed {
         let Some(stamped) = request.stamped().filter(|_| request.success) else { continue };
         let start_at = start_of(request.record, request.start());
@@ -259,7 +278,7 @@ fn arrivals(timed: &[Timed<'_>], grid: &Grid) -> (Vec<f32>, Bins) {
         let total = request.output_tokens().ok().map(f64::from);
         let each = total.map_or(1.0, |total| total / stamped.arrivals.len().max(1) as f64);
         for arrival in &stamped.arrivals {
-            if let Some(bin) = grid.bin(start_at + arrival.at) {
+            if let Some(bin) = fine.bin(start_at + arrival.at) {
                 tokens[bin] += each as f32;
             }
         }
@@ -267,7 +286,7 @@ fn arrivals(timed: &[Timed<'_>], grid: &Grid) -> (Vec<f32>, Bins) {
             continue;
         }
         for (gap, ended) in stamped.ended_gaps() {
-            if let Some(bin) = grid.bin(start_at + ended) {
+            if let Some(bin) = wide.bin(start_at + ended) {
                 gaps[bin].push(gap.ms() as f32);
             }
         }
@@ -317,7 +336,24 @@ fn requests_by_bin(key: &str, timed: &[Timed<'_>], grid: &Grid) -> Option<Bins> 
     Some(bins)
 }
 
-fn percentiles(key: &'static str, mut bins: Bins) -> OverTime {
+fn over_time(timed: &[Timed<'_>], records: &[Record], grid: &Grid, gaps: Bins) -> OverTime {
+    let mut gaps = Some(gaps);
+    let of = SHAPES.iter().filter_map(|key| {
+        let bins = match find(key)?.how {
+            How::Gaps => gaps.take()?,
+            _ => requests_by_bin(key, timed, grid)?,
+        };
+        Some(percentiles(key, bins))
+    });
+    OverTime {
+        of: of.collect(),
+        from: grid.from,
+        step: grid.step,
+        in_flight: in_flight(records, grid),
+    }
+}
+
+fn percentiles(key: &'static str, mut bins: Bins) -> Percentiles {
     bins.iter_mut().for_each(|samples| samples.sort_unstable_by(f32::total_cmp));
     // At least one sample lies beyond the percentile.
     let at = |q: f64| -> Vec<f32> {
@@ -330,7 +366,7 @@ fn percentiles(key: &'static str, mut bins: Bins) -> OverTime {
             .map(|samples| of(samples).filter(|_| known(samples)).map_or(f32::NAN, |v| v as f32))
             .collect()
     };
-    OverTime { key, p50: at(0.5), p90: at(0.9), p99: at(0.99) }
+    Percentiles { key, p50: at(0.5), p90: at(0.9), p99: at(0.99) }
 }
 
 /// The samples behind a metric, sorted.
@@ -349,8 +385,10 @@ fn samples(key: &str, timed: &[Timed<'_>]) -> Vec<f32> {
     samples
 }
 
-/// Bins of a decade: neighbours differ by 15 %.
-const BINS_A_DECADE: f64 = 16.0;
+/// Bins of a histogram, about, and of a decade at least and at most: 16 differ
+/// by 15 %.
+const BARS: f64 = 40.0;
+const BINS_A_DECADE: (f64, f64) = (16.0, 1_000.0);
 
 fn shape(key: &'static str, sorted: &[f32]) -> Shape {
     let mut shape = Shape { key, n: sorted.len() as u64, ..Shape::default() };
@@ -359,9 +397,11 @@ fn shape(key: &'static str, sorted: &[f32]) -> Shape {
     };
     // What is zero has no place on a log axis: it joins the smallest bin.
     let least = sorted[first];
-    let bin = |ms: f32| (f64::from(ms.max(least)).log10() * BINS_A_DECADE).floor() as i32;
+    let decades = (f64::from(most) / f64::from(least)).log10().max(1e-9);
+    let each = (BARS / decades).clamp(BINS_A_DECADE.0, BINS_A_DECADE.1).round();
+    let bin = |ms: f32| (f64::from(ms.max(least)).log10() * each).floor() as i32;
     let (low, high) = (bin(least), bin(most));
-    let edge = |bin: i32| 10f64.powf(f64::from(bin) / BINS_A_DECADE) as f32;
+    let edge = |bin: i32| 10f64.powf(f64::from(bin) / each) as f32;
     shape.edges = (low..=high).map(edge).collect();
     shape.counts = vec![0; shape.edges.len()];
     for ms in sorted {

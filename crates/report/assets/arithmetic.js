@@ -32,12 +32,13 @@ export function fault(request) {
 }
 
 /**
- * Time of the tokens behind the first, in ms.
+ * Time of the tokens behind the first, in ms. It is taken in whole
+ * microseconds: a difference of decimals would miss a limit by its rounding.
  * @param {Request} request
  * @returns {number}
  */
 export function generation(request) {
-  return request.e2el - request.ttft;
+  return (Math.round(request.e2el * 1e3) - Math.round(request.ttft * 1e3)) / 1e3;
 }
 
 /**

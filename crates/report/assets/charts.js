@@ -115,7 +115,11 @@ function step(plot, chart, event) {
   if (wanted === undefined) return;
   event.preventDefault();
   const index = Math.min(Math.max(wanted, 0), last);
-  plot.setCursor({ left: plot.valToPos(chart.x[index], 'x'), top: plot.over.clientHeight / 2 });
+  const place = { left: plot.valToPos(chart.x[index], 'x'), top: plot.over.clientHeight / 2 };
+  plot.setCursor(place);
+  if (chart.linked === undefined) return;
+  const { clientWidth: wide, clientHeight: tall } = plot.over;
+  uPlot.sync(chart.linked).pub('mousemove', plot, place.left, place.top, wide, tall, index);
 }
 
 /**
@@ -165,7 +169,7 @@ function options(chart, width) {
       ...(chart.linked === undefined ? {} : { sync: { key: chart.linked } }),
     },
     scales: {
-      x: { time: false, distr: chart.xLog ? 3 : 1 },
+      x: { time: false, distr: chart.xLog ? 3 : 1, range: (_, low, high) => across(chart, low, high) },
       y: {
         distr: chart.yLog ? 3 : 1,
         range: chart.yShare
@@ -176,8 +180,8 @@ function options(chart, width) {
       },
     },
     axes: [
-      { ...axis(chart.xLabel, 34), values: ticks },
-      { ...axis(chart.yLabel, 58), values: chart.yShare ? share : ticks },
+      { ...axis(chart.xLabel, 34), values: ticks, ...(chart.xLog ? logMarks(width) : {}) },
+      { ...axis(chart.yLabel, 64), values: chart.yShare ? share : ticks },
     ],
     series: [
       { label: chart.xLabel, value: (_, value) => (value === null ? '–' : short(value)) },
@@ -185,6 +189,56 @@ function options(chart, width) {
     ],
     hooks: { draw: [(plot) => marks(plot, chart)] },
   };
+}
+
+/**
+ * Marks of a log axis: 1, 2, 5, 10 … where there are enough of them, else even
+ * steps, which a distribution within one decade needs.
+ * @param {number} width
+ */
+function logMarks(width) {
+  const most = Math.max(3, Math.floor(width / 90));
+  return {
+    splits: (/** @type {uPlot} */ _, /** @type {number} */ __, /** @type {number} */ low,
+      /** @type {number} */ high) => {
+      const marks = [];
+      for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+        for (const lead of [1, 2, 5]) {
+          if (lead * power >= low && lead * power <= high) marks.push(lead * power);
+        }
+      }
+      if (marks.length >= 3) {
+        const decades = marks.filter((mark) => Number.isInteger(Math.log10(mark) + 1e-12));
+        return marks.length <= most || decades.length < 3 ? marks : decades;
+      }
+      const stride = nice((high - low) / most);
+      const even = [];
+      for (let at = Math.ceil(low / stride) * stride; at <= high; at += stride) even.push(at);
+      return even;
+    },
+    filter: (/** @type {uPlot} */ _, /** @type {number[]} */ marks) => marks,
+  };
+}
+
+/**
+ * What of the x axis is shown: the data, and the marks where they are not far
+ * from it. A log axis else runs to whole decades, a single point to nothing.
+ * @param {Chart} chart
+ * @param {number} low
+ * @param {number} high
+ * @returns {[number, number]}
+ */
+function across(chart, low, high) {
+  const first = chart.x[0];
+  const last = chart.x[chart.x.length - 1];
+  // A part was chosen with the mouse.
+  if (low > first || high < last) return [low, high];
+  const near = (chart.lines ?? []).map((line) => line.at)
+    .filter((at) => at > first / 4 && at < last * 4);
+  const [from, until] = [Math.min(first, ...near), Math.max(last, ...near)];
+  if (chart.xLog) return [from / 1.1, until * 1.1];
+  const pad = (until - from) * 0.02 || Math.abs(from) * 0.1 || 1;
+  return [from - pad, until + pad];
 }
 
 /**
@@ -212,7 +266,9 @@ function lineOf(one, index, share) {
           : kind === 'step' || kind === 'area'
             ? paths.stepped?.({ align: 1 })
             : undefined,
-    points: { show: kind === 'points', size: 4, fill: stroke, stroke },
+    // A line shows its points too: one between two gaps is nothing else.
+    points: { show: kind === 'points' || kind === 'line' ? undefined : false,
+      ...(kind === 'points' ? { show: true } : {}), size: 4, fill: stroke, stroke },
     value: (_, value) =>
       value === null ? '–' : share ? `${short(value * 100)} %` : short(value),
   };

@@ -65,7 +65,7 @@ export function durationMs(ms) {
  * @param {number} digits
  * @returns {string}
  */
-function fixed(value, digits) {
+export function fixed(value, digits) {
   const text = value.toFixed(digits);
   const scaled = value * 10 ** digits;
   const isHalf = Number.isInteger(scaled * 2) && !Number.isInteger(scaled);

@@ -78,7 +78,7 @@ function fields(found) {
  * @param {{metric: Metric}} props
  */
 export function Card({ metric: found }) {
-  return html`<div class="card" role="note">
+  return html`<div class="card" role="note" tabindex="0">
     <p><strong>${found.symbol}</strong> — ${pick(found.name)}</p>
     <p>${pick(found.text)}</p>
     <dl>

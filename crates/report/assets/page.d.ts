@@ -72,7 +72,7 @@ export type Picture = {
   in_flight: Column;
   output_tokens: Column;
   shapes: Shape[];
-  over_time: Percentiles[];
+  over_time: { step_s: number; from_s: number; in_flight: Column; of: Percentiles[] };
   ttft_by_input: Cloud;
   lateness: Cloud;
   client_lag_us: number[] | null;

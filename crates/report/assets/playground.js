@@ -3,7 +3,7 @@
 import { html } from 'goodput/html';
 import { useRef, useState } from 'preact/hooks';
 import * as sums from 'goodput/arithmetic';
-import { durationMs, percent, short } from 'goodput/format';
+import { durationMs, fixed, percent, short } from 'goodput/format';
 import { numbers } from 'goodput/columns';
 import { Term } from 'goodput/glossary';
 import { ONE, PRESETS, RANGES } from 'goodput/presets';
@@ -148,7 +148,7 @@ function Worked({ request }) {
       </div>
       <div class="result">
         <span><${Term} about="tpot_ms">TPOT<//></span>
-        <output id="tpot">${pace === null ? 'n/a' : `${pace.toFixed(2)} ms/token`}</output>
+        <output id="tpot">${pace === null ? 'n/a' : `${fixed(pace, 2)} ms/token`}</output>
       </div>
       <div class="result">
         <span>${say('speed')}</span>
@@ -162,7 +162,7 @@ function Worked({ request }) {
       ${pace === null
         ? say('tpot_of_one')
         : html`TPOT = ${say('generation_time')} ÷ (N − 1) = ${exact(time)} ÷ (${tokens} − 1) =
-          ${' '}${pace.toFixed(2)} ms/token`}
+          ${' '}${fixed(pace, 2)} ms/token`}
     </p>
     <${TimeLine} request=${request} />
     <${Reading} pace=${pace} />`;
@@ -174,6 +174,15 @@ function Worked({ request }) {
  */
 function exact(value) {
   return String(Number(value.toFixed(6)));
+}
+
+/**
+ * Three digits without zeros at the end: what is typed here is round.
+ * @param {number} value
+ */
+function plain(value) {
+  const text = short(value);
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
 /** Marks that are drawn one by one; beyond, every so many. */
@@ -204,12 +213,16 @@ function TimeLine({ request }) {
         (ms, index) => html`<line x1=${x(ms)} x2=${x(ms)} y1=${index === 0 ? 26 : 34} y2=${index === 0 ? 62 : 54}
           class=${index === 0 ? 'first' : 'token'} />`,
       )}
-      <${Bracket} from=${x(0)} to=${x(ttft)} y=${76} label=${`TTFT ${durationMs(ttft)}`} />
+      <${Bracket} from=${x(0)} to=${x(ttft)} y=${76} label=${`TTFT ${durationMs(ttft)}`}
+        note=${say('timeline_ttft')} />
       <${Bracket} from=${x(ttft)} to=${x(e2el)} y=${76}
         label=${tokens > 1 ? `${tokens - 1} × ITL, ⌀ ${short(pace)} ms` : ''} />
       <${Bracket} from=${x(0)} to=${x(e2el)} y=${108} label=${`E2EL ${durationMs(e2el)}`} />
-      <text x=${x(0)} y="20" class="start">t0</text>
+      <text x=${x(0)} y="20">t0</text>
       <text x=${Math.max(x(ttft), x(0) + 22)} y="20">t2</text>
+      ${tokens > 1 && x(ttft) < wide - 130
+        ? html`<text x=${Math.max(x(ttft), x(0) + 22) + 30} y="20" class="soft">ITL₁ ITL₂ …</text>`
+        : null}
       <text x=${x(e2el)} y="20" class="end">tN</text>
     </svg>
     <figcaption>${say('timeline_caption', { stride: String(stride) })}</figcaption>
@@ -217,12 +230,14 @@ function TimeLine({ request }) {
 }
 
 /**
- * @param {{from: number, to: number, y: number, label: string}} props
+ * A span with its name below; the note is added where there is room.
+ * @param {{from: number, to: number, y: number, label: string, note?: string}} props
  */
-function Bracket({ from, to, y, label }) {
-  const middle = Math.min(Math.max((from + to) / 2, 70), 570);
+function Bracket({ from, to, y, label, note }) {
+  const middle = Math.min(Math.max((from + to) / 2, 50), 590);
+  const shown = note !== undefined && to - from > 230 ? `${label}: ${note}` : label;
   return html`<path d=${`M${from} ${y - 5}V${y}H${to}V${y - 5}`} class="bracket" />
-    <text x=${middle} y=${y + 15} class="middle">${label}</text>`;
+    <text x=${middle} y=${y + 15} class="middle">${shown}</text>`;
 }
 
 /**
@@ -426,7 +441,7 @@ function Row({ index, request, fault, limits, change, remove }) {
   return html`<tr data-request=${name}>
     <th scope="row">${name}</th>
     ${cell('ttft')}${cell('e2el')}${cell('tokens')}
-    <td class=${broken.includes('tpot') ? 'bad tpot' : 'tpot'}>${pace === null ? 'n/a' : pace.toFixed(2)}</td>
+    <td class=${broken.includes('tpot') ? 'bad tpot' : 'tpot'}>${pace === null ? 'n/a' : fixed(pace, 2)}</td>
     <td class="slo">
       ${fault !== null
         ? html`<span class="fault">${say(fault, faultGaps(request))}</span>`
@@ -450,7 +465,7 @@ function Row({ index, request, fault, limits, change, remove }) {
 function Verdict({ requests, limits, seconds, faulty }) {
   const sum = sums.goodput(requests, limits, seconds);
   const rate = (/** @type {number | null} */ value, /** @type {string} */ unit) =>
-    value === null ? 'n/a' : `${short(value)} ${unit}`;
+    value === null ? 'n/a' : `${plain(value)} ${unit}`;
   const per = /** @type {const} */ (['ttft', 'tpot', 'e2el'])
     .filter((name) => sum.met[name] !== null)
     .map((name) => `${name.toUpperCase()} ${sum.met[name]}/${sum.of}`);
@@ -485,7 +500,7 @@ function Verdict({ requests, limits, seconds, faulty }) {
 function Means({ requests }) {
   const paces = sums.paces(requests);
   const shown = (/** @type {number | null} */ value) =>
-    value === null ? 'n/a' : `${value.toFixed(2)} ms`;
+    value === null ? 'n/a' : `${fixed(value, 2)} ms`;
   const most = Math.max(...requests.map((one) => one.tokens), 1);
   return html`<div class="means panel" id="means">
     <h3>${say('means_title')}</h3>
@@ -500,7 +515,7 @@ function Means({ requests }) {
         (request, index) => html`<li>
           <span>R${index + 1}</span>
           <span class="bar"><i style=${{ width: `${(request.tokens / most) * 100}%` }}></i></span>
-          <span>${request.tokens > 1 ? `${request.tokens - 1} × ${(sums.tpot(request) ?? 0).toFixed(2)} ms` : 'n/a'}</span>
+          <span>${request.tokens > 1 ? `${request.tokens - 1} × ${fixed(sums.tpot(request) ?? 0, 2)} ms` : 'n/a'}</span>
         </li>`,
       )}
     </ul>

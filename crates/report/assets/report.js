@@ -200,13 +200,12 @@ function Figures({ table, name }) {
 }
 
 /**
- * Seconds of the bins of a run.
- * @param {Run} run
+ * Where bins of time begin, in seconds, and where the last one ends.
+ * @param {{from_s: number, step_s: number}} grid
  * @param {number} length
  */
-function seconds(run, length) {
-  const { from_s, step_s } = run.picture;
-  return Array.from({ length }, (_, bin) => from_s + bin * step_s);
+function seconds({ from_s, step_s }, length) {
+  return Array.from({ length: length + 1 }, (_, bin) => from_s + bin * step_s);
 }
 
 /**
@@ -218,7 +217,8 @@ function seconds(run, length) {
 const named = (label, run, runs) => (runs.length > 1 ? `${label} · ${run.name}` : label);
 
 /**
- * Series of several runs on one time axis: bins of all runs side by side.
+ * Series of several runs on one time axis: bins of all runs side by side. The
+ * last value stands twice, because a step needs an end.
  * @param {Run[]} runs
  * @param {Array<{label: string, of: (run: Run) => import('goodput/columns').Column,
  *   per_s?: boolean, kind?: Series['kind']}>} lines
@@ -230,9 +230,10 @@ function overTime(runs, lines) {
       const values = gapped(line.of(run)).map((value) =>
         value === null ? null : line.per_s ? value / run.picture.step_s : value,
       );
+      values.push(values.length > 0 ? values[values.length - 1] : null);
       const color = runs.length > 1 ? at * lines.length + place : place;
       return { label: named(line.label, run, runs), kind: line.kind, color,
-        x: seconds(run, values.length), values };
+        x: seconds(run.picture, values.length - 1), values };
     }),
   );
   return joined(parts);
@@ -348,8 +349,9 @@ function Phases({ runs }) {
     }));
     const icl = runs.flatMap((run, at) =>
       /** @type {const} */ (['p50', 'p99']).map((name, place) => {
-        const flight = numbers(run.picture.in_flight);
-        const gaps = numbers(run.picture.over_time.find((one) => one.key === 'icl_ms')?.[name] ?? []);
+        const { in_flight, of } = run.picture.over_time;
+        const flight = numbers(in_flight);
+        const gaps = numbers(of.find((one) => one.key === 'icl_ms')?.[name] ?? []);
         const order = Array.from(flight, (_, bin) => bin)
           .filter((bin) => Number.isFinite(gaps[bin]) && flight[bin] > 0)
           .sort((a, b) => flight[a] - flight[b]);
@@ -443,16 +445,19 @@ function tailCharts(runs, key) {
     .filter((term) => term.key === key)
     .map((term) => ({ at: term.limit_ms, label: `SLO ${term.limit_ms} ms` }));
   const bars = shapes.map(({ run, at, shape }) => ({
-    label: named(say('line_count'), run, runs), kind: /** @type {const} */ (runs.length > 1 ? 'step' : 'bars'),
-    color: at, x: Array.from(numbers(shape.edges)), values: gapped(shape.counts),
+    label: named(say('line_count'), run, runs), kind: /** @type {const} */ ('area'),
+    color: at, ...histogram(shape),
   }));
   const curves = shapes.map(({ run, at, shape }) => ({
     label: named(say('line_share'), run, runs), color: at, ...curve(shape),
   }));
-  const times = overTime(runs.filter((run) => run.picture.over_time.some((one) => one.key === key)),
-    /** @type {const} */ (['p50', 'p90', 'p99']).map((name) => ({
-      label: name.toUpperCase(),
-      of: (/** @type {Run} */ run) => run.picture.over_time.find((one) => one.key === key)?.[name] ?? [],
+  const times = joined(runs.flatMap((run, at) =>
+    /** @type {const} */ (['p50', 'p90', 'p99']).map((name, place) => {
+      const { over_time: grid } = run.picture;
+      const values = gapped(grid.of.find((one) => one.key === key)?.[name] ?? []);
+      // A percentile is of a whole bin and stands in its middle.
+      const x = values.map((_, bin) => grid.from_s + (bin + 0.5) * grid.step_s);
+      return { label: named(name.toUpperCase(), run, runs), color: runs.length > 1 ? at * 3 + place : place, x, values };
     })));
   return [
     { id: 'chart-histogram', chart: { title: say('chart_histogram', { symbol }), xLabel: unit,
@@ -462,6 +467,19 @@ function tailCharts(runs, key) {
     { id: 'chart-over-time', chart: { title: say('chart_over_time', { symbol }), xLabel: say('axis_time'),
       yLabel: 'ms', linked: 'time', ...times } },
   ];
+}
+
+/**
+ * The bars of a shape as steps, down to zero on both sides.
+ * @param {import('goodput/page').Shape} shape
+ */
+function histogram(shape) {
+  const edges = Array.from(numbers(shape.edges));
+  const ratio = edges.length > 1 ? edges[1] / edges[0] : 1.02;
+  return {
+    x: [edges[0] / ratio, ...edges, edges[edges.length - 1] * ratio],
+    values: [0, ...gapped(shape.counts), 0],
+  };
 }
 
 /**

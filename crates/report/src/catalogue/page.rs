@@ -145,6 +145,7 @@ pub const PAGE: &[(&str, Text)] = &[
         ),
     ),
     ("timeline_title", both("The request on its time line", "请求时间线")),
+    ("timeline_ttft", both("queueing + prefill", "排队 + prefill")),
     (
         "timeline_caption",
         both(

@@ -219,12 +219,17 @@ fn picture(picture: &Picture, summary: &Summary) -> Value {
         "in_flight": floats(&series.in_flight),
         "output_tokens": floats(&series.output_tokens),
         "shapes": picture.shapes.iter().map(shape).collect::<Vec<_>>(),
-        "over_time": picture.over_time.iter().map(|one| json!({
-            "key": one.key,
-            "p50": floats(&one.p50),
-            "p90": floats(&one.p90),
-            "p99": floats(&one.p99),
-        })).collect::<Vec<_>>(),
+        "over_time": {
+            "step_s": picture.over_time.step.s(),
+            "from_s": (picture.over_time.from - measure::At::ZERO).s(),
+            "in_flight": floats(&picture.over_time.in_flight),
+            "of": picture.over_time.of.iter().map(|one| json!({
+                "key": one.key,
+                "p50": floats(&one.p50),
+                "p90": floats(&one.p90),
+                "p99": floats(&one.p99),
+            })).collect::<Vec<_>>(),
+        },
         "ttft_by_input": cloud(&picture.ttft_by_input),
         "lateness": cloud(&picture.lateness),
         "client_lag_us": summary.validity.client_lag_us,
