@@ -3,6 +3,7 @@
 
 mod build;
 mod cases;
+mod picture;
 mod properties;
 mod request;
 mod seeds;

@@ -128,7 +128,7 @@ fn record() -> impl Strategy<Value = Record> {
         )
 }
 
-fn run() -> impl Strategy<Value = Vec<Record>> {
+pub(crate) fn run() -> impl Strategy<Value = Vec<Record>> {
     prop::collection::vec(record(), 0..10).prop_map(|mut records| {
         for (index, record) in records.iter_mut().enumerate() {
             record.index = index as u32;
