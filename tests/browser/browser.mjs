@@ -61,6 +61,18 @@ export async function seriousFaults(page) {
 }
 
 /**
+ * Brings every chart near the window once, so that it is drawn.
+ * @param {import('playwright-core').Page} page
+ */
+export async function seeAll(page) {
+  for (const chart of await page.locator('figure.chart').all()) {
+    await chart.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(30);
+  }
+  await page.evaluate(() => scrollTo(0, 0));
+}
+
+/**
  * The canvases of a page that hold nothing but one colour.
  * @param {import('playwright-core').Page} page
  */

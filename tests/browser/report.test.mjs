@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { blankCanvases, launch, open, sound } from './browser.mjs';
+import { blankCanvases, launch, open, seeAll, sound } from './browser.mjs';
 
 const GOODPUT = process.env.GOODPUT ?? 'target/debug/goodput';
 const folder = mkdtempSync(join(tmpdir(), 'goodput-report-'));
@@ -47,17 +47,19 @@ after(async () => {
 test('a report opens from disk and draws every chart', async () => {
   const opened = await open(browser, address('run.html'));
   const { page } = opened;
-  await page.waitForSelector('#chart-tokens canvas');
+  // All are drawn in the end, seen or not.
+  await page.waitForFunction(() => document.querySelectorAll('figure.chart canvas').length >= 10);
   const charts = await page.locator('figure.chart').count();
   assert.ok(charts >= 10, `${charts} charts`);
   assert.equal(await page.locator('figure.chart canvas').count(), charts);
   for (const latency of ['ttft_ms', 'tpot_ms', 'icl_ms', 'e2el_ms']) {
     await page.selectOption('#tail-which', latency);
-    await page.waitForTimeout(50);
+    await seeAll(page);
     assert.deepEqual(await blankCanvases(page), [], latency);
   }
   await page.selectOption('#lanes-which', 'spread');
   await page.click('#lanes-aligned');
+  await seeAll(page);
   assert.deepEqual(await blankCanvases(page), []);
   assert.equal(await page.locator('section.part').count(), 11);
   assert.deepEqual(opened.asked, []);
@@ -94,7 +96,7 @@ test('the cursor of a chart moves by keys and its neighbours follow', async () =
 test('dark, light, Chinese, print and a narrow window', async () => {
   for (const hash of ['#/?theme=dark', '#/?theme=light&lang=zh', '#/?lang=zh&theme=dark']) {
     const opened = await open(browser, address('run.html', hash));
-    await opened.page.waitForSelector('#chart-tokens canvas');
+    await seeAll(opened.page);
     await sound(opened, hash);
     const text = await opened.page.locator('main').innerText();
     if (hash.includes('zh')) assert.match(text, /请求数随时间变化/);
@@ -108,6 +110,8 @@ test('dark, light, Chinese, print and a narrow window', async () => {
   }
   const printed = await open(browser, address('run.html'));
   await printed.page.emulateMedia({ media: 'print' });
+  await printed.page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await printed.page.waitForFunction(() => document.querySelectorAll('figure.chart canvas').length >= 10);
   assert.equal(await printed.page.locator('.top').isVisible(), false);
   await printed.close();
 });
@@ -131,7 +135,7 @@ test('two runs are drawn over each other', async () => {
     .match(/[0-9A-HJKMNP-TV-Z]{26}/g);
   assert.equal(goodput('report', ids[0], ids[1], '--runs-dir', runs, '--html', file('two.html')).code, 0);
   const opened = await open(browser, address('two.html'));
-  await opened.page.waitForSelector('#chart-tokens canvas');
+  await seeAll(opened.page);
   assert.deepEqual(await blankCanvases(opened.page), []);
   assert.equal(await opened.page.locator('#beside tbody tr').count(), 2);
   await sound(opened, 'two runs');

@@ -87,7 +87,7 @@ impl Pages {
 }
 
 /// A run as pages show it.
-pub(crate) fn page_run(records: &[Record], summary: &Summary) -> PageRun {
+pub(crate) fn page_run(records: &[Record], summary: &Summary, notes: &[String]) -> PageRun {
     let id = &summary.facts.run_id;
     let short: String = id.chars().skip(id.len().saturating_sub(6)).collect();
     let model = summary.facts.model.as_deref().unwrap_or("run");
@@ -95,6 +95,7 @@ pub(crate) fn page_run(records: &[Record], summary: &Summary) -> PageRun {
         name: format!("{model} {short}").trim_end().to_owned(),
         summary: summary.clone(),
         picture: picture(records, summary),
+        notes: notes.to_vec(),
     }
 }
 

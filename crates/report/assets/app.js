@@ -51,4 +51,5 @@ const root = document.getElementById('app');
 if (root !== null) {
   root.textContent = '';
   render(html`<${App} />`, root);
+  performance.mark('goodput-rendered');
 }

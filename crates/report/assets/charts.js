@@ -3,7 +3,7 @@
 // no series is told by its colour alone.
 
 import { html } from 'goodput/html';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { short } from 'goodput/format';
 import { say, useTheme } from 'goodput/settings';
@@ -51,31 +51,77 @@ function color(name) {
 const seriesColor = (index) => color(`--series-${(index % 6) + 1}`);
 
 /**
+ * Whether something is to be drawn now: when it comes near the window, when
+ * the page is printed, and once when the browser has nothing else to do. A
+ * change of theme or language then costs the few charts that are seen.
+ * @param {{current: HTMLElement | null}} place
+ */
+function useWanted(place) {
+  const [near, setNear] = useState(false);
+  const [idle, setIdle] = useState(false);
+  useEffect(() => {
+    const host = place.current;
+    if (host === null) return undefined;
+    const seen = new IntersectionObserver(
+      (entries) => setNear(entries[entries.length - 1].isIntersecting),
+      { rootMargin: '300px' },
+    );
+    seen.observe(host);
+    const printed = () => setNear(true);
+    addEventListener('beforeprint', printed);
+    const waiting = whenIdle(() => setIdle(true));
+    return () => {
+      seen.disconnect();
+      removeEventListener('beforeprint', printed);
+      waiting();
+    };
+  }, []);
+  return { near, idle };
+}
+
+/**
+ * Does something when the browser is idle; gives what calls it off.
+ * @param {() => void} act
+ */
+function whenIdle(act) {
+  if ('requestIdleCallback' in globalThis) {
+    const handle = requestIdleCallback(act, { timeout: 2000 });
+    return () => cancelIdleCallback(handle);
+  }
+  const handle = setTimeout(act, 300);
+  return () => clearTimeout(handle);
+}
+
+/**
+ * Draws when it is wanted and what was drawn is out of date.
+ * @param {{current: HTMLElement | null}} place
+ * @param {unknown[]} of What the drawing shows.
+ * @param {() => (() => void) | undefined} draw Gives what takes it away.
+ */
+function useDrawing(place, of, draw) {
+  const { near, idle } = useWanted(place);
+  const drawn = useRef(/** @type {{of: unknown[], remove: (() => void) | undefined} | null} */ (null));
+  useEffect(() => {
+    const old = drawn.current;
+    const current = old !== null && old.of.every((part, at) => part === of[at]);
+    if (current || !(near || (idle && old === null))) return;
+    old?.remove?.();
+    drawn.current = { of, remove: draw() };
+  }, [...of, near, idle]);
+  useEffect(() => () => drawn.current?.remove?.(), []);
+}
+
+/**
  * A chart with axes.
  * @param {{chart: Chart, id: string}} props
  */
 export function Plot({ chart, id }) {
   const theme = useTheme();
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => {
+  useDrawing(place, [chart, theme], () => {
     const host = place.current;
-    if (host === null || chart.x.length === 0) return undefined;
-    const plot = new uPlot(options(chart, host.clientWidth), data(chart), host);
-    const seen = new ResizeObserver(() => {
-      const width = host.clientWidth;
-      if (width > 0 && width !== plot.width) {
-        plot.setSize({ width, height: height(chart, width) });
-      }
-    });
-    seen.observe(host);
-    const keys = (/** @type {KeyboardEvent} */ event) => step(plot, chart, event);
-    host.addEventListener('keydown', keys);
-    return () => {
-      seen.disconnect();
-      host.removeEventListener('keydown', keys);
-      plot.destroy();
-    };
-  }, [chart, theme]);
+    return host === null || chart.x.length === 0 ? undefined : draw(chart, host);
+  });
   if (chart.x.length === 0) {
     return html`<figure class="chart" id=${id}>
       <figcaption>${chart.title}</figcaption>
@@ -92,6 +138,27 @@ export function Plot({ chart, id }) {
       aria-label=${`${chart.title}. ${say('chart_keys')}`}
     ></div>
   </figure>`;
+}
+
+/**
+ * Draws a chart into its place; gives what takes it away.
+ * @param {Chart} chart
+ * @param {HTMLDivElement} host
+ */
+function draw(chart, host) {
+  const plot = new uPlot(options(chart, host.clientWidth), data(chart), host);
+  const seen = new ResizeObserver(() => {
+    const width = host.clientWidth;
+    if (width > 0 && width !== plot.width) plot.setSize({ width, height: height(chart, width) });
+  });
+  seen.observe(host);
+  const keys = (/** @type {KeyboardEvent} */ event) => step(plot, chart, event);
+  host.addEventListener('keydown', keys);
+  return () => {
+    seen.disconnect();
+    host.removeEventListener('keydown', keys);
+    plot.destroy();
+  };
 }
 
 /**
@@ -327,15 +394,15 @@ const LANE = 20;
 export function Lanes({ lanes, aligned, title, id }) {
   const theme = useTheme();
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
-  useEffect(() => {
+  useDrawing(canvas, [lanes, aligned, theme], () => {
     const surface = canvas.current;
     if (surface === null) return undefined;
-    const draw = () => drawLanes(surface, lanes, aligned);
-    const seen = new ResizeObserver(draw);
+    const again = () => drawLanes(surface, lanes, aligned);
+    const seen = new ResizeObserver(again);
     seen.observe(surface.parentElement ?? surface);
-    draw();
+    again();
     return () => seen.disconnect();
-  }, [lanes, aligned, theme]);
+  });
   if (lanes.length === 0) {
     return html`<figure class="chart" id=${id}>
       <figcaption>${title}</figcaption>

@@ -84,6 +84,7 @@ export type Run = {
   id: string;
   name: string;
   simulated: boolean;
+  notes: string[];
   documents: { en: Document; zh: Document };
   slo: Array<{ key: string; limit_ms: number }>;
   window_s: number | null;

@@ -13,7 +13,7 @@ import { page, say, set, useAddress } from 'goodput/settings';
 /** @typedef {import('goodput/arithmetic').Limits} Limits */
 
 /** Rows that are shown; more would take a second to draw at every key. */
-const ROWS_SHOWN = 200;
+const ROWS_SHOWN = 100;
 
 /** The whole playground. */
 export function Playground() {

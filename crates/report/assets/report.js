@@ -53,6 +53,7 @@ function Head({ run, several }) {
     <p class="headline"><span class=${`verdict ${document.verdict}`}>${document.verdict}</span>
       ${' '}${document.headline.replace(document.verdict, '').replace(/^ · /, '')}</p>
     ${document.lines.map((line) => html`<p class="soft">${line}</p>`)}
+    ${run.notes.map((note) => html`<p class="fault">${note}</p>`)}
   </header>`;
 }
 

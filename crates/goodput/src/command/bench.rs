@@ -404,7 +404,7 @@ impl Finished {
             copy.write(object.to_string().as_bytes())?;
         }
         if pages.are_wanted() {
-            pages.write(&[output::page_run(&self.records, &self.summary)])?;
+            pages.write(&[output::page_run(&self.records, &self.summary, &self.unwritten)])?;
         }
         // A truth log that cannot be read costs nothing of the run's results.
         if let Some(Err(failure)) = truth {

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     json.show(text.trim_end());
     json.write(&wire::summary::to_json(&summary))?;
     if pages.are_wanted() {
-        pages.write(&[output::page_run(&run.records, &summary)])?;
+        pages.write(&[output::page_run(&run.records, &summary, &run.notes)])?;
     }
     Ok(output::thresholds(&rules, &summary))
 }
@@ -106,7 +106,7 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>, pages: Pages) -> Result
         for note in &run.notes {
             crate::say(&format!("{name}: {note}"));
         }
-        runs.push(output::page_run(&run.records, &summary));
+        runs.push(output::page_run(&run.records, &summary, &run.notes));
     }
     pages.write(&runs)?;
     Ok(Exit::Ok)

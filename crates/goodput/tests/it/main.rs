@@ -21,6 +21,7 @@ mod exit;
 mod explain;
 // `--json`: its form, and that nothing else is on standard output.
 mod json;
+mod pages;
 // What can be done with a run afterwards: report, export, import, runs.
 mod runs;
 // The command line of the seed text.

@@ -37,6 +37,8 @@ pub struct PageRun {
     pub summary: Summary,
     /// Its pictures.
     pub picture: Picture,
+    /// What must be said of its files: a part that could not be read, say.
+    pub notes: Vec<String>,
 }
 
 impl PageRun {
@@ -151,6 +153,7 @@ fn run(run: &PageRun) -> Value {
         "id": summary.facts.run_id,
         "name": run.name,
         "simulated": summary.facts.simulated,
+        "notes": run.notes,
         "documents": {
             "en": shown(&document(summary, None, Lang::En)),
             "zh": shown(&document(summary, None, Lang::Zh)),
