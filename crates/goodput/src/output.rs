@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use measure::Record;
 use measure::accuracy::{self, Truth};
 use measure::picture::picture;
-use measure::statistics::Distribution;
 use measure::summary::Summary;
-use measure::threshold::{Outcome, Threshold};
+use measure::threshold::Threshold;
 use report::html::{Page, PageRun};
 use report::lang::Lang;
 use report::terminal::Style;
@@ -124,12 +123,13 @@ pub(crate) fn errors_against_truth(
     path: &str,
     records: &[Record],
     anchor_ns: i64,
+    lang: Lang,
 ) -> Result<String, Failure> {
     let bytes = store::read_file(path.as_ref(), 4 << 30)?;
     let file = wire::truth::decode(&bytes)
         .map_err(|error| Failure::new(Exit::Usage, format!("--ground-truth {path}: {error}")))?;
     let truths = by_index(&file.truths);
-    Ok(accuracy_text(&accuracy::accuracy(records, &truths, anchor_ns)))
+    Ok(report::accuracy::text(&accuracy::accuracy(records, &truths, anchor_ns), lang))
 }
 
 /// Lines of truth by the index that a request's id ends with. Ids of other
@@ -144,42 +144,14 @@ pub(crate) fn by_index(truths: &[wire::truth::Truth]) -> Vec<Truth<'_>> {
         .collect()
 }
 
-fn accuracy_text(errors: &accuracy::Accuracy) -> String {
-    let mut text = format!(
-        "\nError of the client against ground truth (µs), {} requests joined, {} not\n",
-        errors.joined, errors.unmatched
-    );
-    let figure = |distribution: &Distribution, name: &str| {
-        distribution.figure(name).map_or("n/a".to_owned(), report::number::short)
-    };
-    for (name, distribution) in
-        [("TTFT", &errors.ttft_us), ("gaps", &errors.gap_us), ("absolute", &errors.absolute_us)]
-    {
-        text.push_str(&format!(
-            "  {name:<10} n {}, mean {}, P50 {}, P99 {}, max {}\n",
-            distribution.n,
-            figure(distribution, "mean"),
-            figure(distribution, "p50"),
-            figure(distribution, "p99"),
-            figure(distribution, "max")
-        ));
-    }
-    text
-}
-
 /// Applies `--fail-if` rules and says which were missed.
-pub(crate) fn thresholds(rules: &[Threshold], summary: &Summary) -> Exit {
+pub(crate) fn thresholds(rules: &[Threshold], summary: &Summary, lang: Lang) -> Exit {
     let mut exit = Exit::Ok;
     for rule in rules {
-        let words = match rule.judge(summary) {
-            Outcome::Passed(_) => continue,
-            Outcome::Missed(value) => {
-                format!("is {} {}", report::number::short(value), rule.unit())
-            }
-            Outcome::Undefined => "is not defined for this run, so it counts as missed".to_owned(),
-        };
-        crate::say(&format!("--fail-if {:?}: {words}", rule.text));
-        exit = Exit::Threshold;
+        if let Some(words) = report::threshold::missed(rule, rule.judge(summary), lang) {
+            crate::say(&words);
+            exit = Exit::Threshold;
+        }
     }
     exit
 }

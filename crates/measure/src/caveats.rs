@@ -5,6 +5,7 @@ use crate::facts::LoadKind;
 use crate::outcome::{FailureKind, Outcome};
 use crate::record::{Record, TokensSource, Warnings};
 use crate::request::Timed;
+use crate::said::{Said, said};
 use crate::slo::{Judgement, judge};
 use crate::summary::Summary;
 use crate::unit::Span;
@@ -41,7 +42,10 @@ fn interrupted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     summary.facts.interrupted.then(|| {
         Caveat::new(
             "interrupted",
-            "The run was stopped before its end: figures cover what had been sent by then.",
+            said!(
+                "The run was stopped before its end: figures cover what had been sent by then.",
+                "压测提前中止：数字只覆盖中止前已发出的请求。"
+            ),
         )
     })
 }
@@ -50,7 +54,10 @@ fn simulated(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     summary.facts.simulated.then(|| {
         Caveat::new(
             "simulated",
-            "The embedded engine answered, not a model: figures describe a simulation.",
+            said!(
+                "The embedded engine answered, not a model: figures describe a simulation.",
+                "应答的是内置引擎，不是模型：这些数字描述的是模拟。"
+            ),
         )
     })
 }
@@ -66,9 +73,11 @@ fn cap_limited(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     (longest > 0.001).then(|| {
         Caveat::new(
             "cap_limited",
-            format!(
+            said!(
                 "The concurrency cap held requests back for up to {longest:.3} s; that wait is in \
-                 the latencies, because the users had asked by then."
+                 the latencies, because the users had asked by then.",
+                "并发上限让请求最多等了 {longest:.3} s；这段等待计入延迟，因为用户那时已经提问。",
+                longest = longest,
             ),
         )
     })
@@ -80,10 +89,13 @@ fn not_streamed(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     (count > 0).then(|| {
         Caveat::new(
             "not_streamed",
-            format!(
-                "{count} of {} answers came at one instant: something buffers, or the server does \
-                 not stream. They stay out of TPOT, ITL and ICL.",
-                summary.outcomes.total()
+            said!(
+                "{count} of {total} answers came at one instant: something buffers, or the server \
+                 does not stream. They stay out of TPOT, ITL and ICL.",
+                "{total} 个回答中有 {count} 个一次性到达：中间有缓冲，或服务端没有流式输出。它们不\
+                 计入 TPOT、ITL 和 ICL。",
+                count = count,
+                total = summary.outcomes.total(),
             ),
         )
     })
@@ -93,7 +105,11 @@ fn throttled_by_server(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     let count = *summary.outcomes.by_status.get(&429)?;
     Some(Caveat::new(
         "throttled",
-        format!("{count} requests were refused with 429; they are failures, nothing was retried."),
+        said!(
+            "{count} requests were refused with 429; they are failures, nothing was retried.",
+            "{count} 个请求被 429 拒绝；它们按失败计算，没有重试。",
+            count = count,
+        ),
     ))
 }
 
@@ -107,10 +123,13 @@ fn cut_off_tail(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     (share > 0.01).then(|| {
         Caveat::new(
             "censored_tail",
-            format!(
-                "{:.1} % of requests ended exactly at the time limit of {limit}: the tail of the \
-                 successes is too good. See the percentiles over all requests.",
-                share * 100.0
+            said!(
+                "{percent:.1} % of requests ended exactly at the time limit of {limit}: the tail \
+                 of the successes is too good. See the percentiles over all requests.",
+                "{percent:.1} % 的请求恰好在时限 {limit} 处被截断：成功请求的尾延迟因此显得\
+                 偏低。请看全部请求的分位数。",
+                percent = share * 100.0,
+                limit = limit,
             ),
         )
     })
@@ -121,9 +140,11 @@ fn counted_by_chunks(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     let (_, count) = by(TokensSource::Chunks)?;
     Some(Caveat::new(
         "tokens_from_chunks",
-        format!(
+        said!(
             "The server sent no token counts for {count} answers; output chunks were counted \
-             instead, which is a lower bound."
+             instead, which is a lower bound.",
+            "服务端没有给出 {count} 个回答的 token 数；改用输出 chunk 数代替，只是下限。",
+            count = count,
         ),
     ))
 }
@@ -135,9 +156,13 @@ fn uncounted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     (partly_prompts || partly_outputs).then(|| {
         Caveat::new(
             "tokens_partly_unknown",
-            format!(
+            said!(
                 "{prompts} successes have no prompt count and {outputs} no output count; token \
-                 rates leave them out."
+                 rates leave them out.",
+                "成功请求中有 {prompts} 个没有输入 token 数，{outputs} 个没有输出 token 数；token \
+                 吞吐不计它们。",
+                prompts = prompts,
+                outputs = outputs,
             ),
         )
     })
@@ -149,10 +174,12 @@ fn cached_share(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     (share > 0.10).then(|| {
         Caveat::new(
             "cached_prompts",
-            format!(
-                "{:.0} % of prompt tokens came from a prefix cache: total tok/s is no headline, \
-                 cached tokens are no work.",
-                share * 100.0
+            said!(
+                "{percent:.0} % of prompt tokens came from a prefix cache: total tok/s is no \
+                 headline, cached tokens are no work.",
+                "{percent:.0} % 的输入 token 来自前缀缓存：命中缓存的 token 不算工作量，总 tok/s 不\
+                 能当作主要结果。",
+                percent = share * 100.0,
             ),
         )
     })
@@ -162,7 +189,11 @@ fn oversampled(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     let factor = summary.facts.workload.oversampled.filter(|factor| *factor > 1.0)?;
     Some(Caveat::new(
         "oversampled",
-        format!("The data set was oversampled {factor:.2}x; repeated prompts hit prefix caches."),
+        said!(
+            "The data set was oversampled {factor:.2}x; repeated prompts hit prefix caches.",
+            "数据集被重复采样 {factor:.2} 倍；重复的 prompt 会命中前缀缓存。",
+            factor = factor,
+        ),
     ))
 }
 
@@ -174,8 +205,11 @@ fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> 
     (missing && !summary.facts.as_reported.is_empty()).then(|| {
         Caveat::new(
             "latency_not_in_file",
-            "The file does not hold the latency of each request: TPOT and E2EL are as the tool \
-             reported them and cannot be recomputed.",
+            said!(
+                "The file does not hold the latency of each request: TPOT and E2EL are as the \
+                 tool reported them and cannot be recomputed.",
+                "文件中没有每个请求的延迟：TPOT 和 E2EL 沿用原工具的报告，无法重算。"
+            ),
         )
     })
 }
@@ -191,9 +225,11 @@ fn slo_not_measurable(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     (unknown > 0).then(|| {
         Caveat::new(
             "slo_not_measurable",
-            format!(
+            said!(
                 "{unknown} successes could not be judged on the SLO, because a value that it \
-                 bounds was not measurable on them."
+                 bounds was not measurable on them.",
+                "{unknown} 个成功请求无法判定是否满足 SLO，因为 SLO 约束的某个值在它们上测不出来。",
+                unknown = unknown,
             ),
         )
     })
@@ -214,7 +250,11 @@ fn token_counts_disagree(_: &Summary, records: &[Record]) -> Option<Caveat> {
     ((ratio - 1.0).abs() > 0.10).then(|| {
         Caveat::new(
             "token_counts_disagree",
-            format!("The server counts {ratio:.3} times the tokens that the other source counts."),
+            said!(
+                "The server counts {ratio:.3} times the tokens that the other source counts.",
+                "服务端统计的 token 数是另一来源的 {ratio:.3} 倍。",
+                ratio = ratio,
+            ),
         )
     })
 }
@@ -224,9 +264,12 @@ fn reconnected(_: &Summary, records: &[Record]) -> Option<Caveat> {
     (count > 0).then(|| {
         Caveat::new(
             "reconnects",
-            format!(
+            said!(
                 "{count} times the server had closed an idle connection just as it was used; the \
-                 request went out again on a fresh one, timed from the first try."
+                 request went out again on a fresh one, timed from the first try.",
+                "有 {count} 次请求刚要使用空闲连接，服务端恰好将它关闭；请求换新连接重发，从首次尝\
+                 试起计时。",
+                count = count,
             ),
         )
     })
@@ -237,8 +280,11 @@ fn user_stamps(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     (ours && summary.facts.instrument.stamp_source == "user").then(|| {
         Caveat::new(
             "user_stamps",
-            "Arrivals were stamped in user space: the client's own delay is inside them and is \
-             not bounded.",
+            said!(
+                "Arrivals were stamped in user space: the client's own delay is inside them and \
+                 is not bounded.",
+                "到达时间戳取自用户态：其中包含压测端自身的延迟，且没有上界。"
+            ),
         )
     })
 }
@@ -252,7 +298,11 @@ fn client_bottleneck(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     const WRITE_FLOOR: Span = Span::from_ms(1);
     let lag = summary.validity.client_lag_us.map(|[_, p99, _]| p99);
     let behind = lag.filter(|p99| *p99 > LAG_LIMIT_US).map(|p99| {
-        format!("answers waited up to {:.1} ms at P99 for the client to read them", p99 / 1e3)
+        said!(
+            "answers waited up to {ms:.1} ms at P99 for the client to read them",
+            "回答等压测端读取的时间 P99 达 {ms:.1} ms",
+            ms = p99 / 1e3,
+        )
     });
     let writes = records.iter().filter_map(|record| {
         let stamps = &record.stamps;
@@ -263,16 +313,25 @@ fn client_bottleneck(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     });
     let (slow, all) = writes.fold((0u64, 0u64), |(slow, all), is| (slow + u64::from(is), all + 1));
     let uploading = (slow * 100 > all).then(|| {
-        format!("for {slow} of {all} requests, writing them took more than 10 % of the TTFT")
+        said!(
+            "for {slow} of {all} requests, writing them took more than 10 % of the TTFT",
+            "{all} 个请求中有 {slow} 个，写出请求用时超过其 TTFT 的 10 %",
+            slow = slow,
+            all = all,
+        )
     });
-    let said: Vec<String> = [behind, uploading].into_iter().flatten().collect();
-    (!said.is_empty()).then(|| {
+    let (en, zh): (Vec<String>, Vec<String>) =
+        [behind, uploading].into_iter().flatten().map(|said| (said.en, said.zh)).unzip();
+    (!en.is_empty()).then(|| {
         Caveat::new(
             "client_bottleneck",
-            format!(
-                "The client or its network may be what is slow, not the server: {}.",
-                said.join("; ")
-            ),
+            Said {
+                en: format!(
+                    "The client or its network may be what is slow, not the server: {}.",
+                    en.join("; ")
+                ),
+                zh: format!("慢的可能是压测端或它的网络，而不是服务端：{}。", zh.join("；")),
+            },
         )
     })
 }
@@ -283,9 +342,13 @@ fn clock_step(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     (steps > 0).then(|| {
         Caveat::new(
             "clock_step",
-            format!(
+            said!(
                 "The wall clock was stepped {steps} times during the run; {spanned} requests that \
-                 were under way are marked clock_step, their times may be off by the step."
+                 were under way are marked clock_step, their times may be off by the step.",
+                "压测期间系统墙上时钟跳变 {steps} 次；当时进行中的 {spanned} 个请求已标为 \
+                 clock_step，其时间可能偏差一次跳变的幅度。",
+                steps = steps,
+                spanned = spanned,
             ),
         )
     })

@@ -2,6 +2,8 @@
 //! token, where a request ends. Raw time lines are kept, so any tool's
 //! definition can be applied to a run later.
 
+use crate::metric::Text;
+
 /// Where a latency starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockStart {
@@ -158,52 +160,150 @@ impl Definition {
     }
 
     /// The card that stands on every result.
-    pub fn card(&self) -> DefinitionCard {
+    pub const fn card(&self) -> DefinitionCard {
         let start = match self.start {
             ClockStart::Intended => "intended_at",
             ClockStart::Released => "released_at",
             ClockStart::Sent => "sent_at",
         };
-        let mut card = DefinitionCard {
+        let (ttft_end, itl_unit) = self.arrival.words();
+        let waits_count = matches!(self.start, ClockStart::Intended);
+        let (throughput, goodput) = self.window.words();
+        DefinitionCard {
             name: self.name,
-            ttft_start: start,
-            ttft_end: match self.arrival {
-                ArrivalMark::Token => "first token arrival on any channel",
-                ArrivalMark::Choice => "first event with a choice, empty or not",
+            ttft_start: Text { en: start, zh: start },
+            ttft_end,
+            e2el_end: self.end.words(),
+            tpot: Text {
+                en: "(E2EL − TTFT) / (OSL − 1), requests with OSL ≥ 2",
+                zh: "(E2EL − TTFT) / (OSL − 1)，只算 OSL ≥ 2 的请求",
             },
-            e2el_end: match self.end {
-                EndMark::TokenOrFinish => "last token arrival or finish event",
-                EndMark::Choice => "last event with a choice",
-                EndMark::AnyEvent => "last event before [DONE], usage included",
+            itl_unit,
+            token_source: self.count.words(),
+            throughput,
+            goodput,
+            percentiles: Text {
+                en: "linear interpolation on raw samples",
+                zh: "对原始样本线性插值",
             },
-            tpot: "(E2EL − TTFT) / (OSL − 1), requests with OSL ≥ 2",
-            itl_unit: match self.arrival {
-                ArrivalMark::Token => "ICL between token arrivals; ITL mean weighted by tokens",
-                ArrivalMark::Choice => "gap between events with a choice, pooled",
-            },
-            token_source: match self.count {
-                CountRule::BestSource => "usage > server > logprobs > tokenizer > chunks",
-                CountRule::UsageElseRetokenised => "usage of an event without choices, else text",
-            },
-            throughput: "tokens of successes / makespan",
-            goodput: "requests meeting all SLOs, limits inclusive; failures are bad",
-            percentiles: "linear interpolation on raw samples",
-            failures: match self.success {
-                SuccessRule::FinishedWithOutput => "failed, empty and cut answers are no successes",
-                SuccessRule::ReadableBody { .. } => {
-                    "every readable 200 is a success, cut and failed ones too"
+            failures: self.success.words(),
+            cap: if waits_count {
+                Text {
+                    en: "waiting for a --max-concurrency slot is in the latency",
+                    zh: "等待 --max-concurrency 名额的时间计入延迟",
+                }
+            } else {
+                Text {
+                    en: "waiting for a --max-concurrency slot is in no number",
+                    zh: "等待 --max-concurrency 名额的时间不计入任何数字",
                 }
             },
-            cap: "waiting for a --max-concurrency slot is in the latency",
-        };
-        if self.start != ClockStart::Intended {
-            card.cap = "waiting for a --max-concurrency slot is in no number";
         }
-        if self.window == ThroughputWindow::WholeRun {
-            card.goodput = "successes meeting the given SLOs / duration; OSL 1 has TPOT 0";
-            card.throughput = "tokens of successes / duration of the run";
+    }
+}
+
+impl ArrivalMark {
+    /// What stops TTFT, and what a gap is.
+    const fn words(self) -> (Text, Text) {
+        match self {
+            Self::Token => (
+                Text {
+                    en: "first token arrival on any channel", zh: "任一通道的首个 token 到达"
+                },
+                Text {
+                    en: "ICL between token arrivals; ITL mean weighted by tokens",
+                    zh: "ICL 为相邻 token 到达之间的间隔；ITL 均值按 token 加权",
+                },
+            ),
+            Self::Choice => (
+                Text {
+                    en: "first event with a choice, empty or not",
+                    zh: "首个带 choice 的事件，不论是否为空",
+                },
+                Text {
+                    en: "gap between events with a choice, pooled",
+                    zh: "带 choice 的事件之间的间隔，汇总统计",
+                },
+            ),
         }
-        card
+    }
+}
+
+impl EndMark {
+    /// What stops E2EL.
+    const fn words(self) -> Text {
+        match self {
+            Self::TokenOrFinish => Text {
+                en: "last token arrival or finish event",
+                zh: "最后一个 token 到达或结束事件，取较晚者",
+            },
+            Self::Choice => {
+                Text { en: "last event with a choice", zh: "最后一个带 choice 的事件" }
+            }
+            Self::AnyEvent => Text {
+                en: "last event before [DONE], usage included",
+                zh: "[DONE] 之前的最后一个事件，usage 也算",
+            },
+        }
+    }
+}
+
+impl SuccessRule {
+    /// What happens to failures.
+    const fn words(self) -> Text {
+        match self {
+            Self::FinishedWithOutput => Text {
+                en: "failed, empty and cut answers are no successes",
+                zh: "失败的、空的和被截断的回答都不算成功",
+            },
+            Self::ReadableBody { .. } => Text {
+                en: "every readable 200 is a success, cut and failed ones too",
+                zh: "只要返回可读的 200 就算成功，被截断和出错的也算",
+            },
+        }
+    }
+}
+
+impl CountRule {
+    /// Where token counts come from.
+    const fn words(self) -> Text {
+        match self {
+            Self::BestSource => Text {
+                en: "usage > server > logprobs > tokenizer > chunks",
+                zh: "优先级 usage > server > logprobs > tokenizer > chunks",
+            },
+            Self::UsageElseRetokenised => Text {
+                en: "usage of an event without choices, else text",
+                zh: "不带 choice 的事件中的 usage，否则对文本重新分词",
+            },
+        }
+    }
+}
+
+impl ThroughputWindow {
+    /// Numerator and window of throughput, and the goodput rule.
+    const fn words(self) -> (Text, Text) {
+        match self {
+            Self::Makespan => (
+                Text {
+                    en: "tokens of successes / makespan", zh: "成功请求的 token 数 / makespan"
+                },
+                Text {
+                    en: "requests meeting all SLOs, limits inclusive; failures are bad",
+                    zh: "满足全部 SLO 的请求，等于上限也算；失败的算不达标",
+                },
+            ),
+            Self::WholeRun => (
+                Text {
+                    en: "tokens of successes / duration of the run",
+                    zh: "成功请求的 token 数 / 整次测试时长",
+                },
+                Text {
+                    en: "successes meeting the given SLOs / duration; OSL 1 has TPOT 0",
+                    zh: "满足给定 SLO 的成功请求 / 时长；OSL 为 1 时 TPOT 取 0",
+                },
+            ),
+        }
     }
 }
 
@@ -213,39 +313,39 @@ pub struct DefinitionCard {
     /// The preset.
     pub name: &'static str,
     /// The stamp at which TTFT and E2EL start.
-    pub ttft_start: &'static str,
+    pub ttft_start: Text,
     /// The event that stops TTFT.
-    pub ttft_end: &'static str,
+    pub ttft_end: Text,
     /// The event that stops E2EL.
-    pub e2el_end: &'static str,
+    pub e2el_end: Text,
     /// The TPOT formula.
-    pub tpot: &'static str,
+    pub tpot: Text,
     /// What a gap is.
-    pub itl_unit: &'static str,
+    pub itl_unit: Text,
     /// Where token counts come from.
-    pub token_source: &'static str,
+    pub token_source: Text,
     /// Numerator and window of throughput.
-    pub throughput: &'static str,
+    pub throughput: Text,
     /// The goodput rule.
-    pub goodput: &'static str,
+    pub goodput: Text,
     /// The percentile method.
-    pub percentiles: &'static str,
+    pub percentiles: Text,
     /// What happens to failures.
-    pub failures: &'static str,
+    pub failures: Text,
     /// What happens to the wait for a concurrency cap.
-    pub cap: &'static str,
+    pub cap: Text,
 }
 
 impl DefinitionCard {
-    /// The card as it is stored: its name first, then its lines.
+    /// The card as it is stored, in English: its name first, then its lines.
     pub fn stored(&self) -> Vec<(String, String)> {
         let name = [("name", self.name)];
-        let lines = name.into_iter().chain(self.lines());
-        lines.map(|(key, words)| (key.to_owned(), words.to_owned())).collect()
+        let lines = self.lines().map(|(key, words)| (key, words.en));
+        name.into_iter().chain(lines).map(|(key, en)| (key.to_owned(), en.to_owned())).collect()
     }
 
     /// The lines of the card: key and words, in the order of the report.
-    pub fn lines(&self) -> [(&'static str, &'static str); 11] {
+    pub fn lines(&self) -> [(&'static str, Text); 11] {
         [
             ("ttft_start", self.ttft_start),
             ("ttft_end", self.ttft_end),

@@ -2,6 +2,7 @@
 //! what the instrument knows of itself.
 
 use crate::definition::Endpoint;
+use crate::metric::Text;
 use crate::request::Settings;
 use crate::slo::Slo;
 use crate::unit::Span;
@@ -75,6 +76,18 @@ impl LoadKind {
             Self::Burst => "burst",
             Self::Unknown => "unknown",
         }
+    }
+
+    /// The name in both languages, to stand before "load".
+    pub const fn texts(self) -> Text {
+        let zh = match self {
+            Self::Open => "开环",
+            Self::Capped => "带并发上限的开环",
+            Self::Closed => "闭环",
+            Self::Burst => "突发",
+            Self::Unknown => "未知类型的",
+        };
+        Text { en: self.name(), zh }
     }
 
     /// True where arrivals follow a schedule in time, so that an arrival

@@ -16,6 +16,7 @@ pub mod picture;
 pub mod quantile;
 pub mod record;
 pub mod request;
+pub mod said;
 pub mod slo;
 pub mod statistics;
 pub mod summary;

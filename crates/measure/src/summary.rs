@@ -7,11 +7,12 @@ use crate::caveat::Caveat;
 use crate::definition::{ArrivalMark, Definition, SERVICE, ThroughputWindow, WithoutSamples};
 use crate::facts::{LoadKind, RunFacts};
 use crate::goodput::{Goodput, goodput, goodput_window};
-use crate::metric::{How, METRICS, Metric};
+use crate::metric::{How, METRICS, Metric, Text};
 use crate::outcome::{FailureKind, Outcome};
 use crate::peaks::{Peaks, peaks};
 use crate::record::{Carries, Record, TokensSource, Warnings};
 use crate::request::{Timed, Value};
+use crate::said::{Said, said};
 use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
 use crate::undefined::Undefined;
 use crate::unit::{PerSecond, Span};
@@ -54,7 +55,7 @@ pub struct Summary {
     /// What makes the result weaker than it looks.
     pub caveats: Vec<Caveat>,
     /// What was not measured: key and reason.
-    pub absent: Vec<(String, String)>,
+    pub absent: Vec<(String, Said)>,
     /// Warnings about the form of answers, and how many had each.
     pub answer_warnings: Vec<(&'static str, u64)>,
 }
@@ -638,70 +639,86 @@ fn answer_warnings(records: &[Record]) -> Vec<(&'static str, u64)> {
 
 /// Names every figure that has no value, with its reason: a reader must be
 /// able to tell "not measured" from "nothing there".
-fn absent(summary: &Summary) -> Vec<(String, String)> {
+fn absent(summary: &Summary) -> Vec<(String, Said)> {
     let mut absent = Vec::new();
-    let mut say = |key: &str, reason: &str| absent.push((key.to_owned(), reason.to_owned()));
+    let mut say = |key: &str, reason: Said| absent.push((key.to_owned(), reason));
     for (key, distribution) in &summary.metrics {
         if distribution.n == 0 {
-            say(&format!("metrics.{key}"), distribution.reason().text());
+            say(&format!("metrics.{key}"), distribution.reason().texts().into());
         }
     }
     for metric in METRICS {
         if let How::Absent(reason) = metric.how {
-            say(metric.key, reason.text());
+            say(metric.key, reason.texts().into());
         }
     }
-    let throughput = &summary.throughput;
-    let no_prompt = Undefined::NoPromptCount.text();
+    let (throughput, load) = (&summary.throughput, &summary.load);
+    let (no_prompt, no_time) = (Undefined::NoPromptCount.texts(), Undefined::NoTime.texts());
     let rates = [
-        ("throughput.output_tok_s", throughput.output_tok_s, Undefined::NoTokenCount.text()),
+        ("throughput.output_tok_s", throughput.output_tok_s, Undefined::NoTokenCount.texts()),
         ("throughput.input_tok_s", throughput.input_tok_s, no_prompt),
         ("throughput.total_tok_s", throughput.total_tok_s, no_prompt),
-        (
-            "throughput.input_cached_tok_s",
-            throughput.input_cached_tok_s,
-            "the server does not say which prompt tokens were cached",
-        ),
-        (
-            "throughput.input_computed_tok_s",
-            throughput.input_computed_tok_s,
-            "the server does not say which prompt tokens were cached",
-        ),
-        ("throughput.req_s", throughput.req_s, Undefined::NoTime.text()),
-        ("throughput.wasted_tok_s", throughput.wasted_tok_s, Undefined::NoTime.text()),
-        ("load.duration_s", summary.load.duration_s, Undefined::NoTime.text()),
-        ("load.completed_rps", summary.load.completed_rps, Undefined::NoTime.text()),
+        ("throughput.input_cached_tok_s", throughput.input_cached_tok_s, CACHED_UNKNOWN),
+        ("throughput.input_computed_tok_s", throughput.input_computed_tok_s, CACHED_UNKNOWN),
+        ("throughput.req_s", throughput.req_s, no_time),
+        ("throughput.wasted_tok_s", throughput.wasted_tok_s, no_time),
+        ("load.duration_s", load.duration_s, no_time),
+        ("load.completed_rps", load.completed_rps, no_time),
     ];
     for (key, value, reason) in rates {
         if value.is_none() {
-            say(key, reason);
+            say(key, reason.into());
         }
     }
     if let Err(reason) = &summary.steady.window {
-        say("steady", &reason.text());
+        say("steady", reason.text());
     }
     if summary.goodput.is_none() {
-        say("goodput", Undefined::NoSlo.text());
+        say("goodput", Undefined::NoSlo.texts().into());
     }
-    if summary.load.offered_rps.is_none() {
-        let kind = summary.facts.load.kind;
-        let why = match kind {
-            LoadKind::Open | LoadKind::Capped => "one arrival has no rate".to_owned(),
-            _ => format!("a {} load has no arrival schedule", kind.name()),
-        };
-        say("load.offered_rps", &why);
-        say("load.released_rps", &why);
+    if load.offered_rps.is_none() {
+        let why = no_arrival_rate(summary.facts.load.kind);
+        say("load.offered_rps", why.clone());
+        say("load.released_rps", why);
     }
     if summary.validity.client_lag_us.is_none() {
-        say("validity.client_lag_us", "no kernel receive stamps were taken");
+        say("validity.client_lag_us", NO_KERNEL_STAMPS.into());
     }
     if summary.validity.lateness_us.is_none() {
-        say("validity.lateness_us", "not judged: nothing was sent, or all was intended at once");
+        say("validity.lateness_us", LATENESS_NOT_JUDGED.into());
     }
     if summary.facts.instrument.floor.is_none() {
-        say("validity.instrument_floor", "no floor is stored; goodput selftest finds it");
+        say("validity.instrument_floor", NO_FLOOR.into());
     }
-    say("stages_ms", Undefined::NotCollected.text());
-    say("findings", "diagnosis is not part of this version");
+    say("stages_ms", Undefined::NotCollected.texts().into());
+    say("findings", NO_DIAGNOSIS.into());
     absent
+}
+
+const CACHED_UNKNOWN: Text = Text {
+    en: "the server does not say which prompt tokens were cached",
+    zh: "服务端没有给出输入 token 的缓存命中数",
+};
+const NO_KERNEL_STAMPS: Text =
+    Text { en: "no kernel receive stamps were taken", zh: "没有采集内核接收时间戳" };
+const LATENESS_NOT_JUDGED: Text = Text {
+    en: "not judged: nothing was sent, or all was intended at once",
+    zh: "不作判定：没有发出请求，或全部请求计划在同一时刻发出",
+};
+const NO_FLOOR: Text = Text {
+    en: "no floor is stored; goodput selftest finds it",
+    zh: "尚无记录；运行 goodput selftest 可测得",
+};
+const NO_DIAGNOSIS: Text =
+    Text { en: "diagnosis is not part of this version", zh: "此版本尚无诊断功能" };
+
+/// Why a load of this kind has no rate of arrivals.
+fn no_arrival_rate(kind: LoadKind) -> Said {
+    if kind.has_schedule() {
+        return said!("one arrival has no rate", "只有一次到达，没有速率");
+    }
+    let Text { en, zh } = kind.texts();
+    Said {
+        en: format!("a {en} load has no arrival schedule"), zh: format!("{zh}负载没有到达计划")
+    }
 }

@@ -1,5 +1,7 @@
 //! Why a value is missing. Missing is never zero.
 
+use crate::metric::Text;
+
 macro_rules! reasons {
     ($($variant:ident $name:literal $text:literal $zh:literal;)*) => {
         /// Why a metric has no value for a request or a run. One line a
@@ -21,9 +23,9 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// The reason in Chinese.
-            pub const fn text_zh(self) -> &'static str {
-                match self { $(Self::$variant => $zh,)* }
+            /// The reason in both languages.
+            pub const fn texts(self) -> Text {
+                match self { $(Self::$variant => Text { en: $text, zh: $zh },)* }
             }
         }
     };

@@ -2,9 +2,11 @@
 //! it stands in one table.
 
 use crate::facts::{LoadFacts, LoadKind, RunFacts};
+use crate::metric::Text;
 use crate::outcome::{NotSentKind, Outcome};
 use crate::quantile;
 use crate::record::Record;
+use crate::said::{Said, said};
 use crate::unit::{At, Span};
 
 /// The verdict on a run.
@@ -37,7 +39,7 @@ pub struct Reason {
     /// What it makes of the run.
     pub verdict: Verdict,
     /// What was seen, how far it is from passing, and what to change.
-    pub text: String,
+    pub text: Said,
 }
 
 /// Verdict, reasons, and the figures behind them.
@@ -105,7 +107,7 @@ impl Inputs {
 struct Check {
     id: &'static str,
     verdict: Verdict,
-    judge: fn(&Inputs) -> Option<String>,
+    judge: fn(&Inputs) -> Option<Said>,
 }
 
 /// The one table. A check gives the sentence that speaks against the run, or
@@ -119,10 +121,12 @@ const CHECKS: &[Check] = &[
         judge: |inputs| {
             let share = inputs.client_resource as f64 / inputs.records.max(1) as f64;
             (share > 0.01).then(|| {
-                format!(
-                    "{:.1} % of requests were lost to the client's own limits (limit 1 %); raise \
-                     the open-file limit or lower the concurrency",
-                    share * 100.0
+                said!(
+                    "{percent:.1} % of requests were lost to the client's own limits (limit 1 %); \
+                     raise the open-file limit or lower the concurrency",
+                    "{percent:.1} % 的请求因压测端自身限制而未能发出（上限 1 %）；请调大打开文件数\
+                     上限，或降低并发",
+                    percent = share * 100.0,
                 )
             })
         },
@@ -132,7 +136,9 @@ const CHECKS: &[Check] = &[
         verdict: Verdict::Invalid,
         judge: |inputs| {
             let floor = 0.10 * inputs.ttft_p99_us.unwrap_or(0.0);
-            error_above(inputs, f64::max(5_000.0, floor), "max(5 ms, 10 % of TTFT p99)")
+            let rule =
+                Text { en: "max(5 ms, 10 % of TTFT p99)", zh: "max(5 ms, TTFT P99 的 10 %)" };
+            error_above(inputs, f64::max(5_000.0, floor), rule)
         },
     },
     Check {
@@ -140,7 +146,8 @@ const CHECKS: &[Check] = &[
         verdict: Verdict::Degraded,
         judge: |inputs| {
             let floor = 0.05 * inputs.ttft_p50_us.unwrap_or(0.0);
-            error_above(inputs, f64::max(1_000.0, floor), "max(1 ms, 5 % of TTFT p50)")
+            let rule = Text { en: "max(1 ms, 5 % of TTFT p50)", zh: "max(1 ms, TTFT P50 的 5 %)" };
+            error_above(inputs, f64::max(1_000.0, floor), rule)
         },
     },
     Check {
@@ -158,10 +165,12 @@ const CHECKS: &[Check] = &[
         verdict: Verdict::Degraded,
         judge: |inputs| {
             inputs.busiest_thread.filter(|busy| *busy > 0.8).map(|busy| {
-                format!(
-                    "a sending thread was busy {:.0} % of the time (limit 80 %); use --threads or \
-                     another machine",
-                    busy * 100.0
+                said!(
+                    "a sending thread was busy {percent:.0} % of the time (limit 80 %); use \
+                     --threads or another machine",
+                    "有发送线程 {percent:.0} % 的时间都在忙（上限 80 %）；请加大 --threads 或换一台\
+                     机器",
+                    percent = busy * 100.0,
                 )
             })
         },
@@ -171,7 +180,11 @@ const CHECKS: &[Check] = &[
         verdict: Verdict::Degraded,
         judge: |inputs| {
             inputs.throttled.filter(|time| *time > Span::ZERO).map(|time| {
-                format!("the control group held this process back for {time}; raise its CPU quota")
+                said!(
+                    "the control group held this process back for {time}; raise its CPU quota",
+                    "压测进程被 cgroup 限流 {time}；请调高它的 CPU 配额",
+                    time = time,
+                )
             })
         },
     },
@@ -184,8 +197,11 @@ const CHECKS: &[Check] = &[
             // draw is no fault of the sender.
             let outside = |value: f64| (value - 1.0).abs() > half;
             (outside(sent) && !outside(planned)).then(|| {
-                format!(
-                    "sends were not Poisson: index of dispersion {sent:.2}, 99 % band 1 ± {half:.2}"
+                said!(
+                    "sends were not Poisson: index of dispersion {sent:.2}, 99 % band 1 ± {half:.2}",
+                    "实际发送不符合泊松过程：离散指数 {sent:.2}，99 % 区间为 1 ± {half:.2}",
+                    sent = sent,
+                    half = half,
                 )
             })
         },
@@ -195,55 +211,68 @@ const CHECKS: &[Check] = &[
         verdict: Verdict::Degraded,
         judge: |inputs| {
             inputs.forced_length_ratio.filter(|ratio| (ratio - 1.0).abs() > 0.10).map(|ratio| {
-                format!(
-                    "answers had {:.0} % of the forced output length (limit 100 ± 10 %); the \
-                     server ignores ignore_eos or stops early",
-                    ratio * 100.0
+                said!(
+                    "answers had {percent:.0} % of the forced output length (limit 100 ± 10 %); \
+                     the server ignores ignore_eos or stops early",
+                    "实际输出长度是强制长度的 {percent:.0} %（允许 100 ± 10 %）；服务端忽略了 \
+                     ignore_eos，或提前停止",
+                    percent = ratio * 100.0,
                 )
             })
         },
     },
 ];
 
-fn no_ok_request(inputs: &Inputs) -> Option<String> {
+fn no_ok_request(inputs: &Inputs) -> Option<Said> {
     (inputs.ok == 0).then(|| {
-        format!(
-            "none of {} requests ended well, so there is no latency to report; see the failures",
-            inputs.records
+        said!(
+            "none of {n} requests ended well, so there is no latency to report; see the failures",
+            "{n} 个请求无一正常结束，没有延迟可报；请看失败原因",
+            n = inputs.records,
         )
     })
 }
 
-fn counts_conserved(inputs: &Inputs) -> Option<String> {
+fn counts_conserved(inputs: &Inputs) -> Option<Said> {
     inputs.scheduled.filter(|scheduled| *scheduled != inputs.records).map(|scheduled| {
-        format!(
-            "{} requests were scheduled and {} have an outcome; this is a defect of goodput",
-            scheduled, inputs.records
+        said!(
+            "{scheduled} requests were scheduled and {n} have an outcome; this is a defect of \
+             goodput",
+            "计划了 {scheduled} 个请求，却有 {n} 个结果；这是 goodput 自身的缺陷",
+            scheduled = scheduled,
+            n = inputs.records,
         )
     })
 }
 
-fn error_above(inputs: &Inputs, limit_us: f64, rule: &str) -> Option<String> {
-    inputs.error_us().filter(|error| *error > limit_us).map(|error| {
-        format!(
-            "the client's own error is {:.2} ms at p99 (limit {:.2} ms = {rule}); lower the load, \
-             add --threads, or free the machine",
-            error / 1e3,
-            limit_us / 1e3
-        )
+fn error_above(inputs: &Inputs, limit_us: f64, rule: Text) -> Option<Said> {
+    let error_us = inputs.error_us().filter(|error| *error > limit_us)?;
+    let (error, limit) = (error_us / 1e3, limit_us / 1e3);
+    let Text { en, zh } = rule;
+    Some(Said {
+        en: format!(
+            "the client's own error is {error:.2} ms at p99 (limit {limit:.2} ms = {en}); lower \
+             the load, add --threads, or free the machine"
+        ),
+        zh: format!(
+            "压测端自身误差的 P99 为 {error:.2} ms（上限 {limit:.2} ms = {zh}）；请降低负载、加大 \
+             --threads，或腾出机器"
+        ),
     })
 }
 
-fn released_below(inputs: &Inputs, limit: f64) -> Option<String> {
+fn released_below(inputs: &Inputs, limit: f64) -> Option<Said> {
     let share = inputs.released_share();
     (share < limit).then(|| {
-        format!(
-            "{} of {} planned requests were sent ({:.1} %, limit {:.0} %); the client or its cap \
-             could not keep up",
-            inputs.released,
-            inputs.planned,
-            share * 100.0,
-            limit * 100.0
+        said!(
+            "{released} of {planned} planned requests were sent ({percent:.1} %, limit \
+             {limit:.0} %); the client or its cap could not keep up",
+            "计划的 {planned} 个请求只发出 {released} 个（{percent:.1} %，下限 {limit:.0} %）；压测\
+             端或并发上限跟不上",
+            released = inputs.released,
+            planned = inputs.planned,
+            percent = share * 100.0,
+            limit = limit * 100.0,
         )
     })
 }
@@ -433,6 +462,10 @@ mod tests {
     fn check(inputs: &Inputs, verdict: Verdict, ids: &[&str]) {
         let (got, reasons) = judge(inputs);
         assert_eq!(got, verdict, "{reasons:?}");
+        let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        for Said { en, zh } in reasons.iter().map(|reason| &reason.text) {
+            assert!(!en.contains(is_han) && zh.contains(is_han), "{en}\n{zh}");
+        }
         assert_eq!(reasons.iter().map(|reason| reason.id).collect::<Vec<_>>(), ids);
     }
 

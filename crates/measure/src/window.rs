@@ -1,8 +1,10 @@
 //! The three windows of a run: arrival, makespan, steady.
 
 use crate::facts::{LoadFacts, LoadKind};
+use crate::metric::Text;
 use crate::quantile;
 use crate::record::Record;
+use crate::said::{Said, said};
 use crate::unit::{At, Span};
 
 /// A half-open stretch of the run's clock.
@@ -53,18 +55,31 @@ pub enum NoSteady {
 
 impl NoSteady {
     /// The reason in words.
-    pub fn text(&self) -> String {
+    pub fn text(&self) -> Said {
         match self {
-            Self::NothingSent => "nothing was sent".to_owned(),
-            Self::Kind(kind) => format!("a {} load has no steady part", kind.name()),
-            Self::NeverFull => {
-                "no stretch had every slot past its first request and at work".to_owned()
+            Self::NothingSent => said!("nothing was sent", "没有发出任何请求"),
+            Self::Kind(kind) => {
+                let Text { en, zh } = kind.texts();
+                Said {
+                    en: format!("a {en} load has no steady part"),
+                    zh: format!("{zh}负载没有稳态部分"),
+                }
             }
-            Self::TooShort { length, needed } => format!(
-                "only {length} lie between ramp and drain and {needed} are needed; run longer"
+            Self::NeverFull => said!(
+                "no stretch had every slot past its first request and at work",
+                "没有一段时间里所有并发位都已过首个请求且都在工作"
             ),
-            Self::Trending { first, last } => format!(
-                "requests in flight went from {first:.1} to {last:.1}: the load was not steady"
+            Self::TooShort { length, needed } => said!(
+                "only {length} lie between ramp and drain and {needed} are needed; run longer",
+                "爬升与收尾之间只有 {length}，至少需要 {needed}；请延长压测时间",
+                length = length,
+                needed = needed,
+            ),
+            Self::Trending { first, last } => said!(
+                "requests in flight went from {first:.1} to {last:.1}: the load was not steady",
+                "在途请求从 {first:.1} 变到 {last:.1}，负载不稳定",
+                first = first,
+                last = last,
             ),
         }
     }

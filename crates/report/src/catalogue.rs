@@ -3,6 +3,7 @@
 //! carry their words with them; everything else is here.
 
 mod page;
+pub mod report;
 
 use measure::metric::Text;
 
@@ -54,6 +55,17 @@ mod tests {
         })
         .filter(|(_, text)| !text.is_empty() && word(text))
         .collect()
+    }
+
+    #[test]
+    fn texts_of_the_report_are_in_both_languages() {
+        // Full-width marks are Chinese too: some texts are a mark alone.
+        let is_chinese = |c: char| matches!(c, '\u{3001}'..='\u{9fff}' | '\u{ff01}'..='\u{ff5e}');
+        let mut faults: Vec<String> =
+            report::ALL.iter().flat_map(|(name, text)| faults(name, *text)).collect();
+        let english = report::ALL.iter().filter(|(_, text)| !text.zh.contains(is_chinese));
+        faults.extend(english.map(|(name, text)| format!("{name}: {:?} is not Chinese", text.zh)));
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
     #[test]

@@ -2,11 +2,16 @@
 //! is written once; a terminal, a page and a Markdown file each show it in
 //! their own form.
 
+use measure::metric::Text;
 use measure::validity::Verdict;
+
+use crate::lang::Lang;
 
 /// A report in one language.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
+    /// Its language.
+    pub lang: Lang,
     /// What it is, and whether an engine model answered.
     pub title: String,
     /// Whether the run can be trusted.
@@ -18,7 +23,7 @@ pub struct Document {
     /// The sections in the order of analysis. Every one is in every report, so
     /// that a number always means the same section.
     pub sections: Vec<Section>,
-    pub(crate) legends: Vec<&'static str>,
+    pub(crate) legends: Vec<Text>,
 }
 
 /// A part of a report.
@@ -78,6 +83,11 @@ pub struct Row {
     pub cells: Vec<String>,
 }
 
+/// A label that is the field's word in every language.
+pub(crate) const fn symbol(word: &'static str) -> Text {
+    Text { en: word, zh: word }
+}
+
 impl Document {
     /// Opens the next section.
     pub(crate) fn section(&mut self, id: &'static str, title: &str) {
@@ -91,20 +101,25 @@ impl Document {
     }
 
     /// A label and its value.
-    pub(crate) fn pair(&mut self, label: &str, value: &str) {
-        let (label, value) = (label.to_owned(), value.to_owned());
+    pub(crate) fn pair(&mut self, label: Text, value: &str) {
+        let (label, value) = (self.lang.pick(label).to_owned(), value.to_owned());
         self.push(Block::Pair(Pair { label, value, ..Pair::default() }));
     }
 
+    /// More of the pair above.
+    pub(crate) fn more(&mut self, value: &str) {
+        self.push(Block::Pair(Pair { value: value.to_owned(), ..Pair::default() }));
+    }
+
     /// The same of a metric.
-    pub(crate) fn figure(&mut self, about: &'static str, label: &str, value: &str) {
-        let (label, value) = (label.to_owned(), value.to_owned());
+    pub(crate) fn figure(&mut self, about: &'static str, label: Text, value: &str) {
+        let (label, value) = (self.lang.pick(label).to_owned(), value.to_owned());
         self.push(Block::Pair(Pair { label, value, about: Some(about), mark: None }));
     }
 
     /// A label and a verdict.
-    pub(crate) fn verdict(&mut self, label: &str, verdict: Verdict) {
-        let (label, value) = (label.to_owned(), verdict.name().to_owned());
+    pub(crate) fn verdict(&mut self, label: Text, verdict: Verdict) {
+        let (label, value) = (self.lang.pick(label).to_owned(), verdict.name().to_owned());
         self.push(Block::Pair(Pair { label, value, about: None, mark: Some(verdict) }));
     }
 
@@ -125,10 +140,10 @@ impl Document {
     }
 
     /// What a mark means, said where it first stands.
-    pub(crate) fn legend(&mut self, legend: &'static str) {
+    pub(crate) fn legend(&mut self, legend: Text) {
         if !self.legends.contains(&legend) {
             self.legends.push(legend);
-            self.sentence(2, legend);
+            self.sentence(2, self.lang.pick(legend));
         }
     }
 

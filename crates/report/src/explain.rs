@@ -6,6 +6,7 @@ use measure::outcome::{Blame, FailureKind, NotSentKind};
 use measure::record::Warnings;
 use measure::undefined::Undefined;
 
+use crate::columns::{columns, wrap};
 use crate::lang::Lang;
 
 /// Columns of the terminal text.
@@ -111,27 +112,45 @@ fn of_metric(metric: &Metric, lang: Lang) -> Entry {
     }
 }
 
-fn of_failure(kind: FailureKind, lang: Lang) -> Entry {
+/// What a kind of failure, or of not sending, means, and what to try first.
+pub(crate) fn kind_words(name: &str) -> Option<(Text, Text)> {
+    if let Some(kind) = FailureKind::from_name(name) {
+        return Some(failure_words(kind));
+    }
+    NotSentKind::from_name(name).map(not_sent_words)
+}
+
+const fn failure_words(kind: FailureKind) -> (Text, Text) {
     let zh = failure_zh(kind);
+    (Text { en: kind.means(), zh: zh.means }, Text { en: kind.hint(), zh: zh.hint })
+}
+
+const fn not_sent_words(kind: NotSentKind) -> (Text, Text) {
+    let zh = not_sent_zh(kind);
+    (Text { en: kind.means(), zh: zh.means }, Text { en: kind.hint(), zh: zh.hint })
+}
+
+fn of_failure(kind: FailureKind, lang: Lang) -> Entry {
+    let (means, hint) = failure_words(kind);
     Entry {
         heading: heading(kind.name(), lang.pick(Text { en: "failure kind", zh: "失败类型" })),
-        opening: lang.pick(Text { en: kind.means(), zh: zh.means }).to_owned(),
+        opening: lang.pick(means).to_owned(),
         fields: vec![
             (lang.pick(label::BLAME), lang.pick(blame(kind.blame())).to_owned()),
-            (lang.pick(label::HINT), lang.pick(Text { en: kind.hint(), zh: zh.hint }).to_owned()),
+            (lang.pick(label::HINT), lang.pick(hint).to_owned()),
         ],
     }
 }
 
 fn of_not_sent(kind: NotSentKind, lang: Lang) -> Entry {
-    let zh = not_sent_zh(kind);
+    let (means, hint) = not_sent_words(kind);
     let what = Text { en: "why a request was not sent", zh: "请求未发出的原因" };
     Entry {
         heading: heading(kind.name(), lang.pick(what)),
-        opening: lang.pick(Text { en: kind.means(), zh: zh.means }).to_owned(),
+        opening: lang.pick(means).to_owned(),
         fields: vec![
             (lang.pick(label::BLAME), lang.pick(blame(kind.blame())).to_owned()),
-            (lang.pick(label::HINT), lang.pick(Text { en: kind.hint(), zh: zh.hint }).to_owned()),
+            (lang.pick(label::HINT), lang.pick(hint).to_owned()),
         ],
     }
 }
@@ -140,7 +159,7 @@ fn of_undefined(reason: Undefined, lang: Lang) -> Entry {
     let what = Text { en: "why a value is missing", zh: "缺值的原因" };
     Entry {
         heading: heading(reason.name(), lang.pick(what)),
-        opening: lang.pick(Text { en: reason.text(), zh: reason.text_zh() }).to_owned(),
+        opening: lang.pick(reason.texts()).to_owned(),
         fields: vec![(lang.pick(label::SHOWN), lang.pick(MISSING_IS_SHOWN).to_owned())],
     }
 }
@@ -176,7 +195,7 @@ mod label {
 /// Why this version has no value of a metric, where that is so for every run.
 pub(crate) fn absent(metric: &Metric) -> Option<Text> {
     match metric.how {
-        How::Absent(reason) => Some(Text { en: reason.text(), zh: reason.text_zh() }),
+        How::Absent(reason) => Some(reason.texts()),
         How::Request(_) | How::Gaps | How::TokenGaps | How::Run => None,
     }
 }
@@ -510,58 +529,6 @@ impl Entry {
         lines.push(String::new());
         lines.join("\n")
     }
-}
-
-/// Terminal columns of a text: Chinese characters and full-width marks take
-/// two.
-fn columns(text: &str) -> usize {
-    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
-}
-
-const fn is_wide(c: char) -> bool {
-    matches!(c, '\u{2E80}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{FF00}'..='\u{FF60}')
-}
-
-/// Breaks a text into lines of at most `limit` columns, at blanks and around
-/// Chinese characters, never before a closing mark or after an opening one. A
-/// single word wider than `limit` stands alone.
-fn wrap(text: &str, limit: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for piece in pieces(text) {
-        if !line.is_empty() && columns(&line) + columns(piece.trim_end()) > limit {
-            lines.push(line.trim_end().to_owned());
-            line.clear();
-        }
-        line.push_str(&piece);
-    }
-    lines.push(line.trim_end().to_owned());
-    lines
-}
-
-/// The parts of a text between which a line may break.
-fn pieces(text: &str) -> Vec<String> {
-    let closes = |c: char| "，。；：、？！）》”’".contains(c);
-    let opens = |c: char| "（《“‘".contains(c);
-    let mut pieces: Vec<String> = Vec::new();
-    let mut before: Option<char> = None;
-    for c in text.chars() {
-        let may_break = match before {
-            None => true,
-            Some(before) => {
-                (before == ' ' || is_wide(before) || is_wide(c) || closes(before) || opens(c))
-                    && c != ' '
-                    && !closes(c)
-                    && !opens(before)
-            }
-        };
-        match pieces.last_mut() {
-            Some(piece) if !may_break => piece.push(c),
-            _ => pieces.push(c.to_string()),
-        }
-        before = Some(c);
-    }
-    pieces
 }
 
 /// A word as it is compared: lower case, words joined by underscores.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use measure::metric::Text;
+use measure::said::Said;
 
 /// A language of the product's texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,6 +50,30 @@ impl Lang {
             Self::Zh => text.zh,
         }
     }
+
+    /// The sentence of this language.
+    pub fn sentence(self, said: &Said) -> &str {
+        match self {
+            Self::En => &said.en,
+            Self::Zh => &said.zh,
+        }
+    }
+
+    /// The words of this language with their gaps filled. Values are not read
+    /// for gaps again: some are a server's.
+    pub fn fill(self, text: Text, values: &[(&str, &dyn fmt::Display)]) -> String {
+        let mut pieces = self.pick(text).split('{');
+        let mut filled = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (gap, rest) = piece.split_once('}').unwrap_or((piece, ""));
+            match values.iter().find(|(name, _)| *name == gap) {
+                Some((_, value)) => filled.push_str(&value.to_string()),
+                None => debug_assert!(false, "{gap} has no value in {:?}", text.en),
+            }
+            filled.push_str(rest);
+        }
+        filled
+    }
 }
 
 impl FromStr for Lang {
@@ -83,6 +108,14 @@ mod tests {
         for locale in ["", "C", "C.UTF-8", "POSIX", "en_GB.UTF-8", "de_DE@euro", "zhx"] {
             assert_eq!(Lang::from_locale(locale), Lang::En, "{locale}");
         }
+    }
+
+    #[test]
+    fn gaps_are_filled_once_in_any_order() {
+        let text = Text { en: "{n} of {of}", zh: "{of} 个中的 {n} 个" };
+        let values: [(&str, &dyn fmt::Display); 2] = [("n", &"{of}"), ("of", &3)];
+        assert_eq!(Lang::En.fill(text, &values), "{of} of 3");
+        assert_eq!(Lang::Zh.fill(text, &values), "3 个中的 {of} 个");
     }
 
     #[test]

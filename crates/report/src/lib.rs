@@ -1,6 +1,8 @@
 //! Everything a human reads.
 
+pub mod accuracy;
 pub mod catalogue;
+mod columns;
 pub mod content;
 pub mod document;
 pub mod explain;
@@ -10,3 +12,4 @@ pub mod lang;
 pub mod metrics_page;
 pub mod number;
 pub mod terminal;
+pub mod threshold;

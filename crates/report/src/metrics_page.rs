@@ -172,7 +172,7 @@ fn warnings() -> String {
 
 fn reasons() -> String {
     let rows = Undefined::ALL.iter().map(|reason| {
-        [format!("`{}`", reason.name()), reason.text().to_owned(), reason.text_zh().to_owned()]
+        [format!("`{}`", reason.name()), reason.texts().en.to_owned(), reason.texts().zh.to_owned()]
     });
     format!(
         "## Missing values\n\nWhy a metric has no value for a request or a run.\n\n{}",

@@ -31,6 +31,10 @@ fn plain(summary: &Summary) -> String {
     render(&document(summary, None, Lang::En), Style::default())
 }
 
+fn chinese(summary: &Summary) -> String {
+    render(&document(summary, None, Lang::Zh), Style::default())
+}
+
 /// Every page of every run, under our definitions and under vLLM's.
 fn pages() -> Vec<(String, Summary, String)> {
     let vllm = Definition::preset("vllm", Endpoint::Chat).expect("a preset");
@@ -58,6 +62,25 @@ fn pages_look_as_they_did() {
 }
 
 #[test]
+fn chinese_pages_look_as_they_did() {
+    for (name, run) in [
+        ("zh_healthy", runs::healthy()),
+        ("zh_failing", runs::failing()),
+        ("zh_imported_chat", runs::imported_chat()),
+    ] {
+        insta::assert_snapshot!(name, chinese(&run.summary()));
+    }
+}
+
+/// Every page in both languages.
+fn pages_of_both() -> Vec<(String, String)> {
+    let both = |(name, summary, english): (String, Summary, String)| {
+        [(format!("{name} in Chinese"), chinese(&summary)), (name, english)]
+    };
+    pages().into_iter().flat_map(both).collect()
+}
+
+#[test]
 fn sections_stand_on_every_page_in_the_order_of_analysis_and_are_counted() {
     for (name, _, page) in pages() {
         let numbered: Vec<&str> =
@@ -71,7 +94,7 @@ fn sections_stand_on_every_page_in_the_order_of_analysis_and_are_counted() {
 
 #[test]
 fn no_line_is_wider_than_a_terminal_and_none_ends_in_blanks() {
-    for (name, _, page) in pages() {
+    for (name, page) in pages_of_both() {
         for line in page.lines() {
             // Counted as if every character outside ASCII were wide where it may be.
             let wide = line.chars().filter(|c| ('\u{2e80}'..='\u{ffdc}').contains(c)).count();
@@ -83,7 +106,7 @@ fn no_line_is_wider_than_a_terminal_and_none_ends_in_blanks() {
 
 #[test]
 fn nothing_that_a_server_says_steers_the_terminal() {
-    for (name, _, page) in pages() {
+    for (name, page) in pages_of_both() {
         for c in page.chars() {
             assert!(!c.is_control() || c == '\n', "{name}: {c:?}");
             assert!(!('\u{202a}'..='\u{202e}').contains(&c), "{name}: {c:?}");
@@ -95,12 +118,16 @@ fn nothing_that_a_server_says_steers_the_terminal() {
 
 #[test]
 fn every_missing_value_has_its_reason() {
-    for (name, _, page) in pages() {
+    for (name, page) in pages_of_both() {
+        let below = ["ITL percentiles n/a (", "ITL 分位数 n/a（"];
         for line in page.lines().skip(2) {
-            let bare = line.split("n/a").skip(1).filter(|rest| !rest.starts_with(" ("));
+            let bare = line
+                .split("n/a")
+                .skip(1)
+                .filter(|rest| !rest.starts_with(" (") && !rest.starts_with('（'));
             // A cell of a table has no room; the line below the table says why.
-            let in_table =
-                line.trim_start().starts_with("ITL") && page.contains("ITL percentiles n/a (");
+            let in_table = line.trim_start().starts_with("ITL")
+                && below.iter().any(|below| page.contains(below));
             assert!(in_table || bare.count() == 0, "{name}: {line}");
         }
     }

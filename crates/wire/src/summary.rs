@@ -71,7 +71,7 @@ pub fn to_json(summary: &Summary) -> Value {
         "definitions": definitions(summary),
         "findings": [],
         "caveats": summary.caveats.iter()
-            .map(|caveat| json!({"id": caveat.id, "text": caveat.text}))
+            .map(|caveat| json!({"id": caveat.id, "text": caveat.text.en}))
             .collect::<Vec<_>>(),
         "answer_warnings": counted(summary.answer_warnings.iter().copied()),
         "as_reported": map(facts.as_reported.iter().map(|(key, value)| (key.as_str(), json!(value)))),
@@ -93,7 +93,7 @@ fn absent(summary: &Summary, object: &Value) -> Value {
         .iter()
         .map(|(key, reason)| {
             let path = if efficiency(key) { format!("efficiency.{key}") } else { key.clone() };
-            (path, json!(reason))
+            (path, json!(reason.en))
         })
         .collect();
     for (path, reason) in UNASKED {
@@ -344,7 +344,7 @@ fn validity(summary: &Summary) -> Value {
             .map(|reason| json!({
                 "id": reason.id,
                 "verdict": reason.verdict.name(),
-                "text": reason.text,
+                "text": reason.text.en,
             }))
             .collect::<Vec<_>>(),
         "lateness_us": three(validity.lateness_us),
@@ -361,10 +361,10 @@ fn validity(summary: &Summary) -> Value {
 
 fn definitions(summary: &Summary) -> Value {
     let card = summary.definition.card();
-    let mut object = map(card.lines().into_iter().map(|(key, words)| (key, json!(words))));
+    let mut object = map(card.lines().into_iter().map(|(key, words)| (key, json!(words.en))));
     object["name"] = json!(card.name);
-    object["ttft"] = json!({"start": card.ttft_start, "end": card.ttft_end});
-    object["e2el"] = json!({"start": card.ttft_start, "end": card.e2el_end});
+    object["ttft"] = json!({"start": card.ttft_start.en, "end": card.ttft_end.en});
+    object["e2el"] = json!({"start": card.ttft_start.en, "end": card.e2el_end.en});
     object["metrics"] = map(METRICS.iter().map(|metric| (metric.key, json!(metric.definition))));
     object
 }

@@ -10,6 +10,7 @@ use measure::request::Settings as MetricSettings;
 use measure::summary::{Summary, summarise};
 use measure::validity::Verdict;
 use measure::{At, Outcome, Record, Span};
+use report::catalogue::report as words;
 use report::lang::Lang;
 use serde_json::json;
 use store::{Output, PartWriter, RunDirectory, RunId};
@@ -255,7 +256,7 @@ impl Session<'_> {
             summarise(&records, &summary.facts, &measure::definition::GOODPUT)
         };
         let verdict = [own.validity.verdict.name().to_owned()];
-        let reasons = own.validity.reasons.iter().map(|reason| reason.text.clone());
+        let reasons = own.validity.reasons.iter().map(|reason| reason.text.en.clone());
         let manifest = Manifest {
             files: directory.checksums().unwrap_or_default(),
             validity: verdict.into_iter().chain(reasons).collect(),
@@ -393,11 +394,12 @@ impl Finished {
         let mut text = output::report(&self.summary, plan.rows.as_deref(), lang, json.is_stdout());
         let truth = settings
             .text("ground-truth")
-            .map(|path| output::errors_against_truth(path, &self.records, self.anchor_ns));
+            .map(|path| output::errors_against_truth(path, &self.records, self.anchor_ns, lang));
         if let Some(Ok(errors)) = &truth {
             text.push_str(errors);
         }
-        text.push_str(&format!("\nrun directory  {}\n", self.path.display()));
+        let path = lang.fill(words::RUN_DIRECTORY, &[("path", &self.path.display())]);
+        text.push_str(&format!("\n{path}\n"));
         json.show(text.trim_end());
         json.write(&object)?;
         if let Some(copy) = copy {
@@ -410,17 +412,17 @@ impl Finished {
         if let Some(Err(failure)) = truth {
             return Err(failure);
         }
-        for words in &self.unwritten {
-            crate::say(&format!("not written: {words}"));
+        for what in &self.unwritten {
+            crate::say(&format!("not written: {what}"));
         }
-        let exit = self.exit(settings, plan);
+        let exit = self.exit(settings, plan, lang);
         if exit == Exit::Unreachable {
             crate::say(&self.unreachable());
         }
         Ok(exit)
     }
 
-    fn exit(&self, settings: &Settings, plan: &Plan) -> Exit {
+    fn exit(&self, settings: &Settings, plan: &Plan, lang: Lang) -> Exit {
         if self.early == Some(Early::Interrupted) {
             return Exit::Interrupted;
         }
@@ -436,7 +438,7 @@ impl Finished {
         if !self.unwritten.is_empty() {
             return Exit::Internal;
         }
-        output::thresholds(&plan.thresholds, &self.summary)
+        output::thresholds(&plan.thresholds, &self.summary, lang)
     }
 
     /// One sentence about a target that gave nothing.

@@ -70,7 +70,8 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let summary = summarise(&run.records, &run.facts, &definition);
     let mut text = output::report(&summary, None, arguments.lang, json.is_stdout());
     if let Some(path) = arguments.ground_truth {
-        text.push_str(&output::errors_against_truth(path, &run.records, run.anchor_ns)?);
+        let (records, anchor_ns) = (&run.records, run.anchor_ns);
+        text.push_str(&output::errors_against_truth(path, records, anchor_ns, arguments.lang)?);
     }
     for note in &run.notes {
         crate::say(note);
@@ -80,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     if pages.are_wanted() {
         pages.write(&[output::page_run(&run.records, &summary, &run.notes)])?;
     }
-    Ok(output::thresholds(&rules, &summary))
+    Ok(output::thresholds(&rules, &summary, arguments.lang))
 }
 
 /// Several runs over each other, which only a page can show.

@@ -41,6 +41,20 @@ fn a_report_can_be_judged_anew() {
 }
 
 #[test]
+fn a_report_speaks_chinese_when_asked_and_its_json_stays_english() {
+    let (workplace, _) = with_run();
+    let english = workplace.run(&["report", "latest", "--json", "-"]).exits(0).json();
+    let rule = ["--fail-if", "ttft.p50 > 0ms"];
+    let words = ["report", "latest", "--lang", "zh", "--json", "zh.json", rule[0], rule[1]];
+    let told = workplace.run(&words).exits(99).says(&["未通过"]);
+    for part in ["指标口径", "负载情况", "达标率", "有效吞吐"] {
+        assert!(told.out.contains(part), "{part} in {}", told.out);
+    }
+    let kept: Value = serde_json::from_str(&workplace.read("zh.json")).unwrap();
+    assert_eq!(kept, english);
+}
+
+#[test]
 fn a_run_can_be_told_under_vllms_definitions() {
     let (workplace, _) = with_run();
     let own = workplace.run(&["report", "latest", "--json", "-"]).exits(0).json();

@@ -216,7 +216,16 @@ pub(crate) fn open_for(seconds: i64, goodput: &str) -> RunFacts {
 }
 
 pub(crate) fn summary(records: &[Record], facts: &RunFacts) -> Summary {
-    summarise(records, facts, &GOODPUT)
+    let summary = summarise(records, facts, &GOODPUT);
+    // Whatever a test makes a run say, it has to say in both languages.
+    let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+    let reasons = summary.validity.reasons.iter().map(|reason| &reason.text);
+    let caveats = summary.caveats.iter().map(|caveat| &caveat.text);
+    let absent = summary.absent.iter().map(|(_, reason)| reason);
+    for said in reasons.chain(caveats).chain(absent) {
+        assert!(!said.en.contains(is_han) && said.zh.contains(is_han), "{said:?}");
+    }
+    summary
 }
 
 pub(crate) fn timed<'a>(record: &'a Record, definition: &Definition) -> Timed<'a> {

@@ -259,7 +259,7 @@ fn l02_coordinated_omission() {
     close(metric(&summary.service_metrics, "e2el_ms").mean, 1_000.0);
     close(metric(&summary.metrics, "client_wait_ms").max, number(&expect["max_lateness_s"]) * 1e3);
     let caveat = summary.caveats.iter().find(|caveat| caveat.id == "cap_limited").unwrap();
-    assert!(caveat.text.contains("8.1"), "{}", caveat.text);
+    assert!(caveat.text.en.contains("8.1") && caveat.text.zh.contains("8.1"), "{caveat:?}");
 }
 
 /// The client is the bottleneck: the case's prompts of 50 000 tokens take long
@@ -281,9 +281,9 @@ fn l05_a_client_that_is_the_bottleneck_says_so() {
     assert_eq!(said(1, 4_900.0), None);
     // A tenth of 1.3 s is 130 ms.
     assert_eq!(said(130, 20.0), None);
-    let text = said(131, 20.0).expect("a caveat");
+    let text = said(131, 20.0).expect("a caveat").en;
     assert!(text.contains("10 of 10") && !text.contains("P99"), "{text}");
-    let text = said(1, 5_100.0).expect("a caveat");
+    let text = said(1, 5_100.0).expect("a caveat").en;
     assert!(text.contains("5.1 ms at P99") && !text.contains("writing"), "{text}");
 }
 

@@ -176,7 +176,7 @@ fn a_run_without_success_names_the_reason_of_every_missing_metric() {
     for key in ["ttft_ms", "icl_ms", "itl_ms"] {
         let key = format!("metrics.{key}");
         let (_, reason) = summary.absent.iter().find(|(absent, _)| *absent == key).unwrap();
-        assert_eq!(reason, Undefined::NotOk.text());
+        assert_eq!(reason.en, Undefined::NotOk.text());
     }
     assert_eq!(summary.validity.verdict.name(), "INVALID");
 }

@@ -2,12 +2,17 @@
 //! validity, failures, workload.
 
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind};
-use measure::outcome::{FailureKind, NotSentKind};
+use measure::metric::Text;
+use measure::outcome::FailureKind;
+use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::{bounded, distribution, missing};
-use crate::document::Document;
+use super::{bounded, distribution, missing, not_available, p50_p99_max};
+use crate::catalogue::report as words;
+use crate::document::{Document, symbol};
+use crate::explain;
+use crate::lang::Lang;
 use crate::number::{count, duration_ms, short};
 
 /// Characters of a server's message that are shown.
@@ -15,234 +20,270 @@ const MESSAGE_LIMIT: usize = 300;
 
 pub(super) fn definitions(page: &mut Document, summary: &Summary) {
     let card = summary.definition.card();
-    page.section("definitions", &format!("Definitions ({})", card.name));
-    page.figure("ttft_ms", "TTFT", &format!("{} → {}", card.ttft_start, card.ttft_end));
-    page.figure("e2el_ms", "E2EL", &format!("{} → {}", card.ttft_start, card.e2el_end));
-    page.figure("tpot_ms", "TPOT", card.tpot);
-    page.figure("icl_ms", "gaps", card.itl_unit);
-    page.pair("token counts", &token_source(summary));
-    page.pair("percentiles", card.percentiles);
-    page.pair("failures", card.failures);
+    let lang = page.lang;
+    page.section("definitions", &lang.fill(words::DEFINITIONS, &[("name", &card.name)]));
+    let span = |end| format!("{} → {}", lang.pick(card.ttft_start), lang.pick(end));
+    page.figure("ttft_ms", symbol("TTFT"), &span(card.ttft_end));
+    page.figure("e2el_ms", symbol("E2EL"), &span(card.e2el_end));
+    page.figure("tpot_ms", symbol("TPOT"), lang.pick(card.tpot));
+    page.figure("icl_ms", words::GAPS, lang.pick(card.itl_unit));
+    page.pair(words::TOKEN_COUNTS, &token_source(summary, lang));
+    page.pair(words::PERCENTILES, lang.pick(card.percentiles));
+    page.pair(words::FAILURES, lang.pick(card.failures));
     if summary.facts.load.kind == LoadKind::Capped {
-        page.pair("cap", card.cap);
+        page.pair(words::CAP, lang.pick(card.cap));
     }
 }
 
-fn token_source(summary: &Summary) -> String {
+fn token_source(summary: &Summary, lang: Lang) -> String {
     let sources: Vec<String> = summary
         .tokens
         .sources
         .iter()
-        .map(|(source, number)| format!("{} ({} answers)", source.name(), count(*number)))
+        .map(|(source, number)| {
+            let (source, n) = (source.name(), count(*number));
+            lang.fill(words::SOURCE_OF_ANSWERS, &[("source", &source), ("n", &n)])
+        })
         .collect();
-    if sources.is_empty() { "n/a (no answer was counted)".to_owned() } else { sources.join(", ") }
+    if sources.is_empty() {
+        return lang.pick(words::NO_ANSWER_COUNTED).to_owned();
+    }
+    sources.join(lang.pick(words::COMMA))
 }
 
 pub(super) fn offered(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let (load, figures) = (&summary.facts.load, &summary.load);
-    page.section("offered", "What was offered, and whether the run can be trusted");
-    page.pair("load", &load_words(load));
+    page.section("offered", lang.pick(words::OFFERED_TITLE));
+    page.pair(words::LOAD, &load_words(load, lang));
     let rate = |value: Option<f64>, key: &str| match value {
         Some(value) => format!("{} req/s", short(value)),
-        None => missing(summary, key),
+        None => missing(summary, key, lang),
     };
     let asked = load
         .request_rate
-        .map_or(String::new(), |rate| format!(" (asked for: {} req/s)", short(rate)));
+        .map_or(String::new(), |rate| lang.fill(words::ASKED_FOR, &[("rate", &short(rate))]));
     let offered = rate(figures.offered_rps, "load.offered_rps");
-    page.pair("offered", &format!("{offered}{asked}"));
-    page.pair("released", &rate(figures.released_rps, "load.released_rps"));
-    page.pair("completed", &rate(figures.completed_rps, "load.completed_rps"));
-    page.pair("in flight, at most", &plural(u64::from(figures.max_in_flight), "request"));
+    page.pair(words::OFFERED, &format!("{offered}{asked}"));
+    page.pair(words::RELEASED, &rate(figures.released_rps, "load.released_rps"));
+    page.pair(words::COMPLETED, &rate(figures.completed_rps, "load.completed_rps"));
+    let most = counted(u64::from(figures.max_in_flight), words::REQUEST, words::REQUESTS, lang);
+    page.pair(words::IN_FLIGHT, &most);
     let makespan = match figures.duration_s {
         Some(s) => duration_ms(s * 1e3),
-        None => missing(summary, "load.duration_s"),
+        None => missing(summary, "load.duration_s", lang),
     };
-    page.pair("makespan", &makespan);
-    page.pair("requests", &outcomes(summary));
+    page.pair(words::MAKESPAN, &makespan);
+    page.pair(words::OUTCOMES, &outcomes(summary, lang));
     validity(page, summary);
 }
 
-fn load_words(load: &LoadFacts) -> String {
+fn load_words(load: &LoadFacts, lang: Lang) -> String {
     let users = load.users.map(u64::from);
     let kind = match (load.kind, users) {
-        (LoadKind::Open, _) => "open loop".to_owned(),
-        (LoadKind::Capped, Some(users)) => format!("open loop capped at {users} in flight"),
-        (LoadKind::Capped, None) => "open loop with a cap".to_owned(),
-        (LoadKind::Closed, Some(users)) => format!("closed loop, {}", plural(users, "user")),
-        (LoadKind::Closed, None) => "closed loop".to_owned(),
-        (LoadKind::Burst, _) => "burst".to_owned(),
-        (LoadKind::Unknown, _) => "n/a (the imported file does not say)".to_owned(),
+        (LoadKind::Open, _) => lang.pick(words::OPEN).to_owned(),
+        (LoadKind::Capped, Some(users)) => lang.fill(words::CAPPED, &[("users", &users)]),
+        (LoadKind::Capped, None) => lang.pick(words::CAPPED_SOMEWHERE).to_owned(),
+        (LoadKind::Closed, Some(users)) => {
+            let users = counted(users, words::USER, words::USERS, lang);
+            lang.fill(words::CLOSED, &[("users", &users)])
+        }
+        (LoadKind::Closed, None) => lang.pick(words::CLOSED_SOMEHOW).to_owned(),
+        (LoadKind::Burst, _) => lang.pick(words::BURST).to_owned(),
+        (LoadKind::Unknown, _) => lang.pick(words::LOAD_UNKNOWN).to_owned(),
     };
-    if load.arrivals.is_empty() { kind } else { format!("{kind}, {}", load.arrivals) }
+    if load.arrivals.is_empty() {
+        return kind;
+    }
+    [kind.as_str(), load.arrivals.as_str()].join(lang.pick(words::COMMA))
 }
 
-fn plural(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+/// A number with its noun, of which English has two forms.
+fn counted(number: u64, one: Text, several: Text, lang: Lang) -> String {
+    lang.fill(if number == 1 { one } else { several }, &[("n", &count(number))])
 }
 
 fn validity(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let validity = &summary.validity;
-    let verdict = validity.verdict;
-    page.verdict("validity", verdict);
+    page.verdict(words::VALIDITY, validity.verdict);
     for reason in &validity.reasons {
-        page.sentence(4, &format!("{}: {}", reason.verdict.name(), reason.text));
+        let (verdict, text) = (reason.verdict.name(), lang.sentence(&reason.text));
+        page.sentence(4, &lang.fill(words::REASON, &[("verdict", &verdict), ("text", &text)]));
     }
     let three = |figures: Option<[f64; 3]>, key: &str| match figures {
         Some(figures) => {
             let [p50, p99, max] = figures.map(|us| duration_ms(us / 1e3));
-            format!("P50 {p50}, P99 {p99}, max {max}")
+            p50_p99_max([&p50, &p99, &max], lang)
         }
-        None => missing(summary, key),
+        None => missing(summary, key, lang),
     };
-    page.pair("sent late by", &three(validity.lateness_us, "validity.lateness_us"));
+    page.pair(words::SENT_LATE, &three(validity.lateness_us, "validity.lateness_us"));
     if let Some(length) = validity.burst_length {
-        page.pair("burst sent within", &duration_ms(length.ms()));
+        page.pair(words::BURST_WITHIN, &duration_ms(length.ms()));
     }
-    page.pair("receive stamps", &stamps(&summary.facts.instrument));
-    page.pair("client's own lag", &three(validity.client_lag_us, "validity.client_lag_us"));
-    let floor = match &summary.facts.instrument.floor {
-        Some(floor) => format!(
-            "late P99 {}, lag P99 {}, stamp error P99 {}, valid up to {} chunks/s (selftest)",
-            duration_ms(floor.lateness_us[1] / 1e3),
-            duration_ms(floor.client_lag_us[1] / 1e3),
-            duration_ms(floor.stamp_us[1] / 1e3),
-            short(floor.highest_valid_chunks_s)
-        ),
-        None => missing(summary, "validity.instrument_floor"),
+    page.pair(words::STAMPS, &stamps(&summary.facts.instrument, lang));
+    page.pair(words::CLIENT_LAG, &three(validity.client_lag_us, "validity.client_lag_us"));
+    page.pair(words::FLOOR, &floor(summary, lang));
+    page.pair(words::STEADY, &steady(summary, lang));
+}
+
+/// What the client errs by on this machine when it has little to do.
+fn floor(summary: &Summary, lang: Lang) -> String {
+    let Some(floor) = &summary.facts.instrument.floor else {
+        return missing(summary, "validity.instrument_floor", lang);
     };
-    page.pair("floor of this machine", &floor);
-    let steady = &summary.steady;
-    page.pair(
-        "steady window",
-        &match (&steady.window, steady.mean_in_flight) {
-            (Ok(window), in_flight) => format!(
-                "{}, from {} to {}, {} in flight on average",
-                duration_ms(window.length().ms()),
-                duration_ms(window.from.ms()),
-                duration_ms(window.until.ms()),
-                in_flight.map_or("n/a".to_owned(), short)
-            ),
-            (Err(reason), _) => format!("none ({})", reason.text()),
-        },
-    );
+    let p99 = |figures: &[f64]| duration_ms(figures[1] / 1e3);
+    lang.fill(
+        words::FLOOR_FIGURES,
+        &[
+            ("late", &p99(&floor.lateness_us)),
+            ("lag", &p99(&floor.client_lag_us)),
+            ("stamp", &p99(&floor.stamp_us)),
+            ("chunks", &short(floor.highest_valid_chunks_s)),
+        ],
+    )
 }
 
-fn stamps(instrument: &InstrumentFacts) -> String {
-    let error = instrument.stamp_error_p99_us.map_or(String::new(), |us| {
-        format!("; the arrival was at most {} earlier, at P99", duration_ms(us / 1e3))
-    });
-    match instrument.stamp_source.as_str() {
-        "" => format!("n/a ({})", Undefined::NotInFile.text()),
-        "none" => "n/a (nothing was received)".to_owned(),
-        source => format!("{source}{error}"),
+fn steady(summary: &Summary, lang: Lang) -> String {
+    let steady = &summary.steady;
+    match &steady.window {
+        Ok(window) => lang.fill(
+            words::STEADY_WINDOW,
+            &[
+                ("length", &duration_ms(window.length().ms())),
+                ("from", &duration_ms(window.from.ms())),
+                ("until", &duration_ms(window.until.ms())),
+                ("n", &steady.mean_in_flight.map_or("n/a".to_owned(), short)),
+            ],
+        ),
+        Err(reason) => lang.fill(words::NO_STEADY, &[("why", &lang.sentence(&reason.text()))]),
     }
 }
 
-fn outcomes(summary: &Summary) -> String {
+fn stamps(instrument: &InstrumentFacts, lang: Lang) -> String {
+    let source = instrument.stamp_source.as_str();
+    match (source, instrument.stamp_error_p99_us) {
+        ("", _) => not_available(lang.pick(Undefined::NotInFile.texts()), lang),
+        ("none", _) => lang.pick(words::NOTHING_RECEIVED).to_owned(),
+        (source, Some(us)) => {
+            let error = duration_ms(us / 1e3);
+            lang.fill(words::STAMP_ERROR, &[("source", &source), ("error", &error)])
+        }
+        (source, None) => source.to_owned(),
+    }
+}
+
+fn outcomes(summary: &Summary, lang: Lang) -> String {
     let counts = &summary.outcomes;
-    let mut parts = vec![format!("{} ok", count(counts.ok))];
-    for (number, name) in [
-        (counts.empty, "empty"),
-        (counts.failed, "failed"),
-        (counts.not_sent, "not sent"),
-        (counts.cancelled, "cancelled"),
+    let part = |number: u64, text: Text| lang.fill(text, &[("n", &count(number))]);
+    let mut parts = vec![part(counts.ok, words::OK)];
+    for (number, text) in [
+        (counts.empty, words::EMPTY),
+        (counts.failed, words::FAILED),
+        (counts.not_sent, words::NOT_SENT),
+        (counts.cancelled, words::CANCELLED),
     ] {
         if number > 0 {
-            parts.push(format!("{} {name}", count(number)));
+            parts.push(part(number, text));
         }
     }
-    format!("{} of {}", parts.join(", "), count(counts.total()))
+    let parts = parts.join(lang.pick(words::COMMA));
+    lang.fill(words::OUTCOMES_OF, &[("parts", &parts), ("total", &count(counts.total()))])
 }
 
 pub(super) fn failures(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let outcomes = &summary.outcomes;
-    page.section("failures", "What went wrong");
+    page.section("failures", lang.pick(words::FAILURES_TITLE));
     if outcomes.ok == outcomes.total() {
-        let all = if outcomes.ok == 0 {
-            "n/a (there are no requests)"
-        } else {
-            "nothing: every request ended well"
-        };
-        page.line(all);
+        let all = if outcomes.ok == 0 { words::NO_REQUESTS } else { words::ALL_WELL };
+        page.line(lang.pick(all));
         return;
     }
-    if outcomes.empty > 0 {
-        page.line(&format!("{} empty: finished without any output", count(outcomes.empty)));
-    }
-    if outcomes.cancelled > 0 {
-        let why = "stopped by goodput: an interrupt, the end of the run or a stop rule";
-        page.line(&format!("{} cancelled: {why}", count(outcomes.cancelled)));
+    for (number, text) in
+        [(outcomes.empty, words::EMPTY_MEANS), (outcomes.cancelled, words::CANCELLED_MEANS)]
+    {
+        if number > 0 {
+            page.line(&lang.fill(text, &[("n", &count(number))]));
+        }
     }
     for (kind, number) in &outcomes.by_kind {
-        let (means, hint) = words(kind);
-        page.sentence(2, &format!("{} {kind}: {means}", count(*number)));
-        if *kind == FailureKind::HttpStatus.name() {
-            let statuses: Vec<String> = outcomes
-                .by_status
-                .iter()
-                .map(|(status, number)| format!("HTTP {status}: {}", count(*number)))
-                .collect();
-            page.sentence(4, &statuses.join(", "));
-        }
-        page.sentence(4, &format!("hint: {hint}"));
-        if let Some(message) = outcomes.messages.get(kind) {
-            let message: String = message.chars().take(MESSAGE_LIMIT).collect();
-            page.sentence(4, &format!("the first said: {message}"));
-        }
+        failure(page, summary, kind, *number);
     }
 }
 
-fn words(kind: &str) -> (&'static str, &'static str) {
-    if let Some(kind) = FailureKind::from_name(kind) {
-        return (kind.means(), kind.hint());
+/// One kind of failure: what it means, what to try, and what was said.
+fn failure(page: &mut Document, summary: &Summary, kind: &str, number: u64) {
+    let lang = page.lang;
+    let (means, hint) = explain::kind_words(kind)
+        .map_or(("", ""), |(means, hint)| (lang.pick(means), lang.pick(hint)));
+    let n = count(number);
+    let means = lang.fill(words::KIND_MEANS, &[("n", &n), ("kind", &kind), ("means", &means)]);
+    page.sentence(2, &means);
+    if kind == FailureKind::HttpStatus.name() {
+        let by_status = summary.outcomes.by_status.iter();
+        let statuses: Vec<String> = by_status
+            .map(|(status, number)| {
+                lang.fill(words::HTTP_STATUS, &[("status", status), ("n", &count(*number))])
+            })
+            .collect();
+        page.sentence(4, &statuses.join(lang.pick(words::COMMA)));
     }
-    NotSentKind::from_name(kind).map_or(("", ""), |kind| (kind.means(), kind.hint()))
+    page.sentence(4, &lang.fill(words::HINT, &[("hint", &hint)]));
+    if let Some(message) = summary.outcomes.messages.get(kind) {
+        let message: String = message.chars().take(MESSAGE_LIMIT).collect();
+        page.sentence(4, &lang.fill(words::FIRST_SAID, &[("message", &message)]));
+    }
 }
 
 pub(super) fn workload(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let workload = &summary.facts.workload;
-    page.section("workload", "Workload");
-    page.pair("prompts", said(&workload.source));
-    page.figure(
-        "input_tokens",
-        "input length",
-        &length(summary, "input_tokens", said(&workload.input_lengths)),
-    );
-    page.figure(
-        "output_tokens",
-        "output length",
-        &length(summary, "output_tokens", said(&workload.output_lengths)),
-    );
-    page.pair("prefix cache", said(&workload.cache_regime));
+    page.section("workload", lang.pick(words::WORKLOAD));
+    page.pair(words::PROMPTS, stated(&workload.source, lang));
+    let input = length(summary, "input_tokens", stated(&workload.input_lengths, lang), lang);
+    page.figure("input_tokens", words::INPUT_LENGTH, &input);
+    let output = length(summary, "output_tokens", stated(&workload.output_lengths, lang), lang);
+    page.figure("output_tokens", words::OUTPUT_LENGTH, &output);
+    page.pair(words::PREFIX_CACHE, stated(&workload.cache_regime, lang));
     let load = &summary.facts.load;
     if !load.schedule_hash.is_empty() {
-        page.pair("schedule", &format!("seed {}, digest {}", load.seed, load.schedule_hash));
+        let (seed, digest) = (load.seed, load.schedule_hash.as_str());
+        let schedule = lang.fill(words::SEED_AND_DIGEST, &[("seed", &seed), ("digest", &digest)]);
+        page.pair(words::SCHEDULE, &schedule);
     }
     for note in &workload.notes {
         page.sentence(4, note);
     }
 }
 
-fn said(words: &str) -> &str {
-    if words.is_empty() { "n/a (not stated)" } else { words }
+fn stated(recorded: &str, lang: Lang) -> &str {
+    if recorded.is_empty() { lang.pick(words::NOT_STATED) } else { recorded }
 }
 
-fn length(summary: &Summary, key: &str, asked: &str) -> String {
+fn length(summary: &Summary, key: &str, asked: &str, lang: Lang) -> String {
     // A bare number is a fixed length.
-    let unit = if asked.bytes().all(|byte| byte.is_ascii_digit()) { " tokens" } else { "" };
-    let asked = format!("{asked}{unit}");
+    let asked = if asked.bytes().all(|byte| byte.is_ascii_digit()) {
+        lang.fill(words::FIXED_LENGTH, &[("n", &asked)])
+    } else {
+        asked.to_owned()
+    };
     let served = distribution(&summary.metrics, key);
     match served.filter(|figures| figures.n > 0) {
-        Some(figures) => format!(
-            "asked {asked}; served mean {}, P50 {}, max {} tokens",
-            bounded(figures, "mean"),
-            bounded(figures, "p50"),
-            bounded(figures, "max")
+        Some(figures) => lang.fill(
+            words::LENGTH_SERVED,
+            &[
+                ("asked", &asked),
+                ("mean", &bounded(figures, "mean", lang)),
+                ("p50", &bounded(figures, "p50", lang)),
+                ("max", &bounded(figures, "max", lang)),
+            ],
         ),
-        None => format!(
-            "asked {asked}; served n/a ({})",
-            served.map_or("no request has a value", |figures| figures.reason().text())
-        ),
+        None => {
+            let why = served.map_or(Undefined::NoSamples, Distribution::reason);
+            let why = lang.pick(why.texts());
+            lang.fill(words::LENGTH_NOT_SERVED, &[("asked", &asked), ("why", &why)])
+        }
     }
 }

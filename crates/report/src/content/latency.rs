@@ -5,15 +5,14 @@ use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::{bounded, distribution, missing};
+use super::{bounded, distribution, p50_p99_max, why};
+use crate::catalogue::report as words;
 use crate::document::{Document, Row};
+use crate::lang::Lang;
 use crate::number::{count, duration_ms, percent, short};
 
 /// Rows of the comparison of mean and tail.
 const TAILS: &[&str] = &["ttft_ms", "tpot_ms", "icl_ms", "e2el_ms"];
-
-const FEW_SAMPLES: &str =
-    "* fewer than ten samples lie beyond this percentile: a single request moves it";
 
 /// One column of figures.
 #[derive(Clone, Copy)]
@@ -25,18 +24,22 @@ enum Figure {
 }
 
 impl Figure {
-    fn title(self) -> String {
+    fn title(self, lang: Lang) -> String {
         match self {
+            Self::Named("mean") => lang.pick(words::COLUMN_MEAN).to_owned(),
+            Self::Named("std") => lang.pick(words::COLUMN_STD).to_owned(),
+            Self::Named("min") => lang.pick(words::COLUMN_MIN).to_owned(),
+            Self::Named("max") => lang.pick(words::COLUMN_MAX).to_owned(),
             Self::Named(name) => name.replacen('p', "P", 1),
             Self::Asked(percent) => format!("P{percent}"),
         }
     }
 
-    fn cell(self, figures: &Distribution) -> String {
+    fn cell(self, figures: &Distribution, lang: Lang) -> String {
         match self {
             // The spread of equal values is the rounding of their sum.
             Self::Named("std") if is_rounding(figures) => short(0.0),
-            Self::Named(name) => bounded(figures, name),
+            Self::Named(name) => bounded(figures, name, lang),
             Self::Asked(percent) => {
                 let found = figures.extra.iter().find(|(known, _)| *known == percent);
                 found.and_then(|(_, value)| *value).map_or("n/a".to_owned(), short)
@@ -80,14 +83,15 @@ fn columns(summary: &Summary) -> Vec<Figure> {
 
 /// Rows of figures under each other, marked where few samples are behind one.
 struct Figures {
+    lang: Lang,
     columns: Vec<Figure>,
     rows: Vec<Row>,
     marked: bool,
 }
 
 impl Figures {
-    const fn new(columns: Vec<Figure>) -> Self {
-        Self { columns, rows: Vec::new(), marked: false }
+    const fn new(columns: Vec<Figure>, lang: Lang) -> Self {
+        Self { lang, columns, rows: Vec::new(), marked: false }
     }
 
     fn add(&mut self, name: &str, metric: &Metric, figures: &Distribution) {
@@ -95,7 +99,7 @@ impl Figures {
         let unit = metric.unit.symbol();
         let mut row = vec![name.to_owned(), unit.to_owned(), count(figures.n)];
         for column in &self.columns {
-            let cell = column.cell(figures);
+            let cell = column.cell(figures, self.lang);
             let figure = cell.contains(|c: char| c.is_ascii_digit());
             let few = figure && column.has_few_samples(figures);
             self.marked |= few;
@@ -105,18 +109,20 @@ impl Figures {
     }
 
     fn print(self, page: &mut Document) {
-        let mut titles = vec![String::new(), "unit".to_owned(), "n".to_owned()];
-        titles.extend(self.columns.iter().map(|column| column.title()));
+        let unit = self.lang.pick(words::COLUMN_UNIT);
+        let mut titles = vec![String::new(), unit.to_owned(), "n".to_owned()];
+        titles.extend(self.columns.iter().map(|column| column.title(self.lang)));
         page.table(titles, self.rows);
         if self.marked {
-            page.legend(FEW_SAMPLES);
+            page.legend(words::FEW_SAMPLES);
         }
     }
 }
 
 pub(super) fn phases(page: &mut Document, summary: &Summary, rows: &[&'static str]) {
-    page.section("phases", "Latencies and phases, requests that ended well");
-    let mut table = Figures::new(columns(summary));
+    let lang = page.lang;
+    page.section("phases", lang.pick(words::PHASES_TITLE));
+    let mut table = Figures::new(columns(summary), lang);
     let mut undefined: Vec<(Undefined, Vec<String>)> = Vec::new();
     for key in rows {
         let (Some(metric), Some(figures)) = (find(key), distribution(&summary.metrics, key)) else {
@@ -126,8 +132,11 @@ pub(super) fn phases(page: &mut Document, summary: &Summary, rows: &[&'static st
             table.add(metric.symbol, metric, figures);
         }
         if figures.n == 0 || figures.figure("p50").is_none() {
-            let part = if figures.n > 0 { " percentiles" } else { "" };
-            let name = format!("{}{part}", metric.symbol);
+            let name = if figures.n > 0 {
+                lang.fill(words::PERCENTILES_OF, &[("symbol", &metric.symbol)])
+            } else {
+                metric.symbol.to_owned()
+            };
             match undefined.iter_mut().find(|(reason, _)| *reason == figures.reason()) {
                 Some((_, names)) => names.push(name),
                 None => undefined.push((figures.reason(), vec![name])),
@@ -136,7 +145,11 @@ pub(super) fn phases(page: &mut Document, summary: &Summary, rows: &[&'static st
     }
     table.print(page);
     for (reason, names) in undefined {
-        page.sentence(2, &format!("{} n/a ({})", names.join(", "), reason.text()));
+        let (names, why) = (names.join(lang.pick(words::BETWEEN_NAMES)), lang.pick(reason.texts()));
+        page.sentence(
+            2,
+            &lang.fill(words::NAMES_NOT_AVAILABLE, &[("names", &names), ("why", &why)]),
+        );
     }
     as_reported(page, summary);
     timed_phases(page, summary);
@@ -145,29 +158,33 @@ pub(super) fn phases(page: &mut Document, summary: &Summary, rows: &[&'static st
         .filter_map(find)
         .map(|metric| metric.symbol)
         .collect();
-    let hidden = format!("{} n/a", hidden.join(", "));
-    page.sentence(2, &missing(summary, "queueing_ms").replacen("n/a", &hidden, 1));
+    let names = hidden.join(lang.pick(words::BETWEEN_NAMES));
+    let why = why(summary, "queueing_ms", lang);
+    page.sentence(2, &lang.fill(words::NAMES_NOT_AVAILABLE, &[("names", &names), ("why", &why)]));
 }
 
 /// The parts of a request that a client can see.
 fn timed_phases(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     // An imported row has one start and no end: its parts would read zero.
     let lag = distribution(&summary.metrics, "finish_lag_ms");
     if let Some(why) = lag.map(Distribution::reason).filter(|why| *why == Undefined::NotInFile) {
-        page.sentence(2, &format!("phases n/a ({})", why.text()));
+        let why = lang.pick(why.texts());
+        page.sentence(2, &lang.fill(words::PHASES_NOT_AVAILABLE, &[("why", &why)]));
         return;
     }
     let parts = [
-        ("intended → sent", &summary.metrics, "client_wait_ms"),
-        ("sent → first token", &summary.service_metrics, "ttft_ms"),
-        ("first token → end", &summary.metrics, "generation_ms"),
-        ("last token → end", &summary.metrics, "finish_lag_ms"),
+        (words::INTENDED_TO_SENT, &summary.metrics, "client_wait_ms"),
+        (words::SENT_TO_FIRST, &summary.service_metrics, "ttft_ms"),
+        (words::FIRST_TO_END, &summary.metrics, "generation_ms"),
+        (words::LAST_TO_END, &summary.metrics, "finish_lag_ms"),
     ];
-    let mut table = Figures::new(["mean", "p50", "p90", "p99", "max"].map(Figure::Named).to_vec());
+    let columns = ["mean", "p50", "p90", "p99", "max"].map(Figure::Named).to_vec();
+    let mut table = Figures::new(columns, lang);
     for (name, among, key) in parts {
         let figures = distribution(among, key).filter(|figures| figures.n > 0);
         if let (Some(metric), Some(figures)) = (find(key), figures) {
-            table.add(name, metric, figures);
+            table.add(lang.pick(name), metric, figures);
         }
     }
     table.print(page);
@@ -178,16 +195,15 @@ fn as_reported(page: &mut Document, summary: &Summary) {
     if reported.is_empty() {
         return;
     }
-    page.line(
-        "as the source tool reported, by its definitions; its file does not let us recompute:",
-    );
+    page.line(page.lang.pick(words::AS_REPORTED));
     let pairs: Vec<(String, String)> =
         reported.iter().map(|(key, value)| (key.clone(), short(*value))).collect();
     page.pairs(pairs);
 }
 
 pub(super) fn mean_against_tail(page: &mut Document, summary: &Summary, rows: &[&'static str]) {
-    page.section("tail", "Mean against tail");
+    let lang = page.lang;
+    page.section("tail", lang.pick(words::TAIL_TITLE));
     let mut table = Vec::new();
     for key in TAILS.iter().filter(|key| rows.contains(key)) {
         let (Some(metric), Some(figures)) = (find(key), distribution(&summary.metrics, key)) else {
@@ -196,14 +212,15 @@ pub(super) fn mean_against_tail(page: &mut Document, summary: &Summary, rows: &[
         let ratio = figures.figure("p50").filter(|p50| *p50 > 0.0).zip(figures.figure("p99"));
         let Some((p50, p99)) = ratio.filter(|_| figures.n > 1) else { continue };
         let mut row = vec![metric.symbol.to_owned(), metric.unit.symbol().to_owned()];
-        row.extend(["mean", "p50", "p99"].map(|name| bounded(figures, name)));
+        row.extend(["mean", "p50", "p99"].map(|name| bounded(figures, name, lang)));
         row.push(short(p99 / p50));
         table.push(Row { about: Some(metric.key), cells: row });
     }
     if table.is_empty() {
-        page.line("n/a (a tail needs more than one request that ended well)");
+        page.line(lang.pick(words::NO_TAIL));
     }
-    let titles = ["", "unit", "mean", "P50", "P99", "P99 ÷ P50"].map(str::to_owned);
+    let [unit, mean] = [words::COLUMN_UNIT, words::COLUMN_MEAN].map(|text| lang.pick(text));
+    let titles = ["", unit, mean, "P50", "P99", "P99 ÷ P50"].map(str::to_owned);
     page.table(titles.to_vec(), table);
     weights(page, summary);
     stalls(page, summary);
@@ -213,70 +230,58 @@ pub(super) fn mean_against_tail(page: &mut Document, summary: &Summary, rows: &[
 
 /// Request- and token-weighted means side by side, and why they differ.
 fn weights(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let weighted = &summary.weighted;
     let tpot = distribution(&summary.metrics, "tpot_ms").and_then(|figures| figures.mean);
     let (Some(by_request), Some(by_token)) = (tpot, weighted.itl_mean_ms) else { return };
-    page.figure(
-        "tpot_ms",
-        "mean TPOT",
-        &format!("{} ms/token: every request counts once", short(by_request)),
-    );
+    let by_request = lang.fill(words::BY_REQUEST, &[("ms", &short(by_request))]);
+    page.figure("tpot_ms", words::MEAN_TPOT, &by_request);
     let over_osl = weighted
         .itl_mean_over_osl_ms
-        .map_or(String::new(), |ms| format!("; Σ gaps ÷ Σ OSL {} ms", short(ms)));
-    page.figure(
-        "itl_ms",
-        "mean ITL",
-        &format!(
-            "{} ms: every token counts once, long answers weigh more{over_osl}",
-            short(by_token)
-        ),
-    );
+        .map_or(String::new(), |ms| lang.fill(words::OVER_OSL, &[("ms", &short(ms))]));
+    let by_token = lang.fill(words::BY_TOKEN, &[("ms", &short(by_token)), ("over_osl", &over_osl)]);
+    page.figure("itl_ms", words::MEAN_ITL, &by_token);
 }
 
 /// What an average pace hides from a reader.
 fn stalls(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let at = |key: &str| distribution(&summary.metrics, key).filter(|figures| figures.n > 0);
+    let settings = &summary.facts.settings;
+    let three = |figures: &Distribution| {
+        ["p50", "p99", "max"].map(|name| figures.figure(name).map_or("n/a".to_owned(), duration_ms))
+    };
     if let Some(stall) = at("stall_ms") {
-        let figure = |name| stall.figure(name).map_or("n/a".to_owned(), duration_ms);
-        let limit = duration_ms(summary.facts.settings.stall_ms);
+        let [p50, p99, max] = three(stall);
         let share = at("stall_share").and_then(|figures| figures.mean);
-        page.figure(
-            "stall_ms",
-            "longest gap",
-            &format!(
-                "P50 {}, P99 {}, max {}; mean share of gaps above {limit}: {}",
-                figure("p50"),
-                figure("p99"),
-                figure("max"),
-                share.map_or("n/a".to_owned(), percent)
-            ),
+        let stalls = lang.fill(
+            words::STALLS,
+            &[
+                ("figures", &p50_p99_max([&p50, &p99, &max], lang)),
+                ("limit", &duration_ms(settings.stall_ms)),
+                ("share", &share.map_or("n/a".to_owned(), percent)),
+            ],
         );
+        page.figure("stall_ms", words::LONGEST_GAP, &stalls);
     }
     if let Some(reader) = at("reader_stall_ms") {
-        let figure = |name| reader.figure(name).map_or("n/a".to_owned(), duration_ms);
-        page.figure(
-            "reader_stall_ms",
-            "a reader waits",
-            &format!(
-                "P50 {}, P99 {}, max {} in all, at {} tok/s from the first token on",
-                figure("p50"),
-                figure("p99"),
-                figure("max"),
-                short(summary.facts.settings.reading_tok_s)
-            ),
-        );
+        let [p50, p99, max] = three(reader);
+        let figures = p50_p99_max([&p50, &p99, &max], lang);
+        let rate = short(settings.reading_tok_s);
+        let waits = lang.fill(words::READER_WAIT, &[("figures", &figures), ("rate", &rate)]);
+        page.figure("reader_stall_ms", words::READER_WAITS, &waits);
     }
 }
 
 /// Latencies of all who asked: the tail of the successes alone flatters a
 /// server that drops its slowest requests.
 fn everybody(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     if summary.outcomes.failed + summary.outcomes.empty == 0 {
         return;
     }
     let names = ["p50", "p90", "p95", "p99", "max"];
-    let mut table = Figures::new(names.map(Figure::Named).to_vec());
+    let mut table = Figures::new(names.map(Figure::Named).to_vec(), lang);
     for (key, figures) in &summary.all_requests_metrics {
         if let (Some(metric), true) = (find(key), figures.n > 0 && *key != "ttfc_ms") {
             table.add(metric.symbol, metric, figures);
@@ -285,16 +290,16 @@ fn everybody(page: &mut Document, summary: &Summary) {
     if table.rows.is_empty() {
         return;
     }
-    page.line("over all requests, failures too:");
+    page.line(lang.pick(words::EVERYBODY));
     let bounds = |wanted: fn(&Distribution) -> bool| {
         summary.all_requests_metrics.iter().any(|(_, figures)| wanted(figures))
     };
     table.print(page);
     if bounds(|figures| !figures.unbounded.is_empty()) {
-        page.line("never: the request failed, so that its answer did not come at all");
+        page.line(lang.pick(words::NEVER_MEANS));
     }
     if bounds(|figures| !figures.at_least.is_empty()) {
-        page.line("≥: a time-out cut the wait off, the true value is at least this");
+        page.line(lang.pick(words::AT_LEAST_MEANS));
     }
 }
 
@@ -303,7 +308,8 @@ fn steady(page: &mut Document, summary: &Summary, rows: &[&str]) {
     if summary.steady.window.is_err() {
         return;
     }
-    let mut table = Figures::new(["mean", "p50", "p90", "p99", "max"].map(Figure::Named).to_vec());
+    let columns = ["mean", "p50", "p90", "p99", "max"].map(Figure::Named).to_vec();
+    let mut table = Figures::new(columns, page.lang);
     for key in TAILS.iter().filter(|key| rows.contains(key)) {
         let figures = distribution(&summary.steady.metrics, key).filter(|figures| figures.n > 0);
         if let (Some(metric), Some(figures)) = (find(key), figures) {
@@ -311,7 +317,7 @@ fn steady(page: &mut Document, summary: &Summary, rows: &[&str]) {
         }
     }
     if !table.rows.is_empty() {
-        page.line("in the steady window alone:");
+        page.line(page.lang.pick(words::STEADY_ALONE));
         table.print(page);
     }
 }

@@ -11,6 +11,7 @@ use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::validity::Verdict;
 
+use crate::catalogue::report as words;
 use crate::document::Document;
 use crate::lang::Lang;
 use crate::number::{count, percent, short};
@@ -21,8 +22,8 @@ pub const LATENCIES: &[&str] =
 
 /// The whole report. `rows` chooses the rows of the latency table among
 /// [`LATENCIES`]; without it all are there.
-pub fn document(summary: &Summary, rows: Option<&[&'static str]>, _lang: Lang) -> Document {
-    let mut page = head(summary);
+pub fn document(summary: &Summary, rows: Option<&[&'static str]>, lang: Lang) -> Document {
+    let mut page = head(summary, lang);
     let rows = rows.unwrap_or(LATENCIES);
     conditions::definitions(&mut page, summary);
     conditions::offered(&mut page, summary);
@@ -38,22 +39,22 @@ pub fn document(summary: &Summary, rows: Option<&[&'static str]>, _lang: Lang) -
     page
 }
 
-fn head(summary: &Summary) -> Document {
+fn head(summary: &Summary, lang: Lang) -> Document {
     let facts = &summary.facts;
-    let simulated =
-        if facts.simulated { " · SIMULATED: the embedded engine answered" } else { "" };
+    let title = if facts.simulated { words::TITLE_SIMULATED } else { words::TITLE };
     let parts = [Some(facts.target.as_str()), Some(facts.api.as_str())];
     let known = [facts.model.as_deref(), facts.engine.as_deref()];
     let parts: Vec<&str> =
         parts.into_iter().chain(known).flatten().filter(|part| !part.is_empty()).collect();
     let mut lines = vec![parts.join(" · ")];
     if !facts.run_id.is_empty() {
-        lines.push(format!("run {}", facts.run_id));
+        lines.push(lang.fill(words::RUN, &[("id", &facts.run_id)]));
     }
     Document {
-        title: format!("goodput report{simulated}"),
+        lang,
+        title: lang.pick(title).to_owned(),
         verdict: Some(summary.validity.verdict),
-        headline: headline(summary),
+        headline: headline(summary, lang),
         lines,
         ..Document::default()
     }
@@ -63,41 +64,51 @@ fn head(summary: &Summary) -> Document {
 /// because its figures do not describe the server. Of a run with failures it
 /// says how many requests the latencies are of, and where few samples lie
 /// beyond a percentile, how many there are.
-fn headline(summary: &Summary) -> String {
+fn headline(summary: &Summary, lang: Lang) -> String {
     let validity = &summary.validity;
     if validity.verdict == Verdict::Invalid {
-        let why = validity.reasons.first().map_or("", |reason| reason.text.as_str());
+        let why = validity.reasons.first().map_or("", |reason| lang.sentence(&reason.text));
         return format!("INVALID · {why}");
     }
     let mut parts = vec![validity.verdict.name().to_owned()];
     if let Some(goodput) = &summary.goodput {
         let rate = goodput.req_s.map_or("n/a".to_owned(), |rate| format!("{} req/s", short(rate)));
-        let attained = goodput
-            .attainment
-            .map_or(String::new(), |share| format!(" ({} attained)", percent(share)));
+        let attained = goodput.attainment.map_or(String::new(), |share| {
+            lang.fill(words::HEADLINE_ATTAINED, &[("share", &percent(share))])
+        });
         parts.push(format!("goodput {rate}{attained}"));
     }
     let outcomes = &summary.outcomes;
-    if outcomes.ok < outcomes.total() {
-        parts.push(format!("of the {} of {} ok:", count(outcomes.ok), count(outcomes.total())));
-    }
+    let (ok, total) = (count(outcomes.ok), count(outcomes.total()));
+    let mut of = if outcomes.ok < outcomes.total() {
+        lang.fill(words::HEADLINE_OF, &[("ok", &ok), ("total", &total)])
+    } else {
+        String::new()
+    };
     for (symbol, key, name) in [("TTFT P99", "ttft_ms", "p99"), ("TPOT P50", "tpot_ms", "p50")] {
         let figures = distribution(&summary.metrics, key).filter(|figures| figures.n > 0);
-        parts.push(match figures.and_then(|figures| Some((figures, figures.figure(name)?))) {
+        let part = match figures.and_then(|figures| Some((figures, figures.figure(name)?))) {
             Some((figures, ms)) => {
-                let few = figures.few_samples.iter().any(|few| few == name);
-                let few = if few { format!(" (n={})", count(figures.n)) } else { String::new() };
-                format!("{symbol} {} ms{few}", short(ms))
+                format!("{symbol} {} ms{}", short(ms), few_samples(figures, name, lang))
             }
             None => format!("{symbol} n/a"),
-        });
+        };
+        parts.push(format!("{}{part}", std::mem::take(&mut of)));
     }
-    let output = summary.throughput.output_tok_s;
-    parts.push(
-        output
-            .map_or("output tok/s n/a".to_owned(), |rate| format!("{} output tok/s", short(rate))),
-    );
-    parts.join(" · ").replace("ok: · ", "ok: ")
+    parts.push(match summary.throughput.output_tok_s {
+        Some(rate) => lang.fill(words::HEADLINE_OUTPUT, &[("rate", &short(rate))]),
+        None => lang.pick(words::HEADLINE_NO_OUTPUT).to_owned(),
+    });
+    parts.join(" · ")
+}
+
+/// How many samples there are, where few lie beyond this figure.
+fn few_samples(figures: &Distribution, name: &str, lang: Lang) -> String {
+    if figures.few_samples.iter().any(|few| few == name) {
+        lang.fill(words::FEW, &[("n", &count(figures.n))])
+    } else {
+        String::new()
+    }
 }
 
 /// The distribution of this key.
@@ -109,18 +120,35 @@ fn distribution<'a>(
 }
 
 /// A figure of a distribution, or what bounds it.
-fn bounded(figures: &Distribution, name: &str) -> String {
+fn bounded(figures: &Distribution, name: &str, lang: Lang) -> String {
     if let Some(value) = figures.figure(name) {
         return short(value);
     }
     if let Some((_, least)) = figures.at_least.iter().find(|(known, _)| *known == name) {
         return format!("≥ {}", short(*least));
     }
-    if figures.unbounded.contains(&name) { "never".to_owned() } else { "n/a".to_owned() }
+    let never = figures.unbounded.contains(&name);
+    if never { lang.pick(words::NEVER).to_owned() } else { "n/a".to_owned() }
+}
+
+/// Why there is no value for this key, as the summary says.
+fn why<'a>(summary: &'a Summary, key: &str, lang: Lang) -> &'a str {
+    let reason = summary.absent.iter().find(|(name, _)| name == key).map(|(_, reason)| reason);
+    reason.map_or(lang.pick(words::NOT_MEASURED), |reason| lang.sentence(reason))
+}
+
+/// "n/a" with a reason.
+fn not_available(why: &str, lang: Lang) -> String {
+    lang.fill(words::NOT_AVAILABLE, &[("why", &why)])
 }
 
 /// "n/a" with the reason that the summary gives for this key.
-fn missing(summary: &Summary, key: &str) -> String {
-    let reason = summary.absent.iter().find(|(name, _)| name == key).map(|(_, reason)| reason);
-    format!("n/a ({})", reason.map_or("not measured", String::as_str))
+fn missing(summary: &Summary, key: &str, lang: Lang) -> String {
+    not_available(why(summary, key, lang), lang)
+}
+
+/// Three figures in this order: P50, P99 and the largest.
+fn p50_p99_max(figures: [&str; 3], lang: Lang) -> String {
+    let [p50, p99, max] = figures;
+    lang.fill(words::P50_P99_MAX, &[("p50", &p50), ("p99", &p99), ("max", &max)])
 }

@@ -8,13 +8,17 @@ use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::{distribution, missing};
-use crate::document::Document;
+use super::{distribution, few_samples, missing, not_available};
+use crate::catalogue::report as words;
+use crate::document::{Document, symbol};
+use crate::lang::Lang;
 use crate::number::{count, duration_ms, percent, short};
 
 pub(super) fn throughput(page: &mut Document, summary: &Summary) {
+    let lang = page.lang;
     let rates = &summary.throughput;
-    page.section("throughput", &format!("Throughput ({})", summary.definition.card().throughput));
+    let rule = lang.pick(summary.definition.card().throughput);
+    page.section("throughput", &lang.fill(words::THROUGHPUT, &[("rule", &rule)]));
     let rows = [
         ("output_tok_s", rates.output_tok_s),
         ("input_tok_s", rates.input_tok_s),
@@ -28,106 +32,114 @@ pub(super) fn throughput(page: &mut Document, summary: &Summary) {
         let Some(metric) = find(key) else { continue };
         let value = match value {
             Some(value) => format!("{} {}", short(value), metric.unit.symbol()),
-            None => missing(summary, &format!("throughput.{key}")),
+            None => missing(summary, &format!("throughput.{key}"), lang),
         };
-        page.figure(metric.key, metric.symbol, &value);
+        page.figure(metric.key, symbol(metric.symbol), &value);
     }
-    let steady = &summary.steady;
-    page.pair(
-        "in the steady window",
-        &match (&steady.window, steady.output_tok_s, steady.req_s) {
-            (Err(_), ..) => "n/a (there is none, see 2)".to_owned(),
-            (Ok(_), output, requests) => {
-                let rate = |value: Option<f64>, unit: &str, why: Undefined| match value {
-                    Some(value) => format!("{} {unit}", short(value)),
-                    None => format!("{unit} n/a ({})", why.text()),
-                };
-                format!(
-                    "{}, {}",
-                    rate(output, "output tok/s", Undefined::NoTokenCount),
-                    rate(requests, "req/s", Undefined::NoTime)
-                )
-            }
-        },
-    );
-    page.figure("interactivity_tok_s", "interactivity", &interactivity(summary));
+    page.pair(words::IN_STEADY, &in_steady(summary, lang));
+    page.figure("interactivity_tok_s", words::INTERACTIVITY, &interactivity(summary, lang));
     if let Some(peaks) = summary.peaks {
-        let events = short(peaks.max_output_tokens_per_s);
-        page.pair("peak second", &format!("{events} events with a choice (vLLM's peak tok/s)"));
-        let requests = count(peaks.max_concurrent_requests);
-        page.pair("", &format!("{requests} requests touched (vLLM's peak concurrency)"));
+        let (events, requests) =
+            (short(peaks.max_output_tokens_per_s), count(peaks.max_concurrent_requests));
+        page.pair(words::PEAK_SECOND, &lang.fill(words::PEAK_EVENTS, &[("n", &events)]));
+        page.more(&lang.fill(words::PEAK_REQUESTS, &[("n", &requests)]));
     }
 }
 
-fn interactivity(summary: &Summary) -> String {
+fn in_steady(summary: &Summary, lang: Lang) -> String {
+    let steady = &summary.steady;
+    if steady.window.is_err() {
+        return lang.pick(words::NO_STEADY_SEE).to_owned();
+    }
+    let output = match steady.output_tok_s {
+        Some(rate) => lang.fill(words::OUTPUT_RATE, &[("rate", &short(rate))]),
+        None => {
+            let why = lang.pick(Undefined::NoTokenCount.texts());
+            lang.fill(words::NO_OUTPUT_RATE, &[("why", &why)])
+        }
+    };
+    let requests = match steady.req_s {
+        Some(rate) => lang.fill(words::REQUEST_RATE, &[("rate", &short(rate))]),
+        None => {
+            let why = lang.pick(Undefined::NoTime.texts());
+            lang.fill(words::NO_REQUEST_RATE, &[("why", &why)])
+        }
+    };
+    [output, requests].join(lang.pick(words::COMMA))
+}
+
+fn interactivity(summary: &Summary, lang: Lang) -> String {
     let tpot = distribution(&summary.metrics, "tpot_ms");
     let known = summary.interactivity_tok_s.iter().find(|(name, _)| *name == "p90");
     if let Some((_, Some(tok_s))) = known {
-        let few = tpot.filter(|figures| figures.few_samples.iter().any(|name| name == "p90"));
-        let few = few.map_or(String::new(), |figures| format!(" (n={})", count(figures.n)));
-        return format!("90 % of users get at least {} tok/s{few}", short(*tok_s));
+        let few = tpot.map_or(String::new(), |figures| few_samples(figures, "p90", lang));
+        return lang.fill(words::INTERACTIVITY_TAIL, &[("rate", &short(*tok_s)), ("few", &few)]);
     }
     let why = tpot.map_or(Undefined::NoSamples, Distribution::reason);
-    format!("n/a ({})", why.text())
+    not_available(lang.pick(why.texts()), lang)
 }
 
 /// Figures of hardware and money, grouped by the reason why they are missing.
 pub(super) fn resources(page: &mut Document, _: &Summary) {
-    page.section("resources", "Resources");
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    let lang = page.lang;
+    page.section("resources", lang.pick(words::RESOURCES));
+    let mut reasons: Vec<(Undefined, Vec<&str>)> = Vec::new();
     for metric in METRICS.iter().filter(|metric| metric.branch == Branch::Efficiency) {
         let How::Absent(reason) = metric.how else { continue };
-        match reasons.iter_mut().find(|(text, _)| *text == reason.text()) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, symbols)) => symbols.push(metric.symbol),
-            None => reasons.push((reason.text(), vec![metric.symbol])),
+            None => reasons.push((reason, vec![metric.symbol])),
         }
     }
     for (reason, symbols) in reasons {
-        page.sentence(2, &format!("{} n/a ({reason})", symbols.join(", ")));
+        let names = symbols.join(lang.pick(words::BETWEEN_NAMES));
+        let why = lang.pick(reason.texts());
+        page.sentence(
+            2,
+            &lang.fill(words::NAMES_NOT_AVAILABLE, &[("names", &names), ("why", &why)]),
+        );
     }
 }
 
 pub(super) fn directions(page: &mut Document, summary: &Summary) {
-    page.section("directions", "Directions");
-    page.pair("findings", &missing(summary, "findings"));
-    page.sentence(
-        2,
-        "goodput explain WORD tells what a figure or a failure means and how it is misread",
-    );
+    let lang = page.lang;
+    page.section("directions", lang.pick(words::DIRECTIONS));
+    page.pair(words::FINDINGS, &missing(summary, "findings", lang));
+    page.sentence(2, lang.pick(words::ASK_EXPLAIN));
 }
 
 pub(super) fn goodput(page: &mut Document, summary: &Summary) {
-    page.section("goodput", "Goodput and attainment, by which a change is judged");
+    let lang = page.lang;
+    page.section("goodput", lang.pick(words::GOODPUT_TITLE));
     let Some(goodput) = &summary.goodput else {
-        page.line("n/a (no SLO was given; add --goodput ttft:300 tpot:60, in milliseconds)");
+        page.line(lang.pick(words::NO_SLO));
         return;
     };
-    page.pair("SLO, jointly", &goodput.slo.to_string());
-    let rate = |value: Option<f64>, unit: &str| {
-        value
-            .map_or("n/a (the window has no length)".to_owned(), |v| format!("{} {unit}", short(v)))
+    page.pair(words::SLO_JOINTLY, &goodput.slo.to_string());
+    let rate = |value: Option<f64>, unit: &str| match value {
+        Some(value) => format!("{} {unit}", short(value)),
+        None => lang.pick(words::NO_WINDOW).to_owned(),
     };
-    page.figure(
-        "goodput_req_s",
-        "goodput",
-        &format!(
-            "{} · {} ({})",
-            rate(goodput.req_s, "req/s"),
-            rate(goodput.tok_s, "tok/s"),
-            window(summary)
-        ),
+    let rates = lang.fill(
+        words::GOODPUT_RATES,
+        &[
+            ("requests", &rate(goodput.req_s, "req/s")),
+            ("tokens", &rate(goodput.tok_s, "tok/s")),
+            ("window", &window(summary, lang)),
+        ],
     );
-    page.figure("attainment", "attainment", &share(goodput.good, goodput.of));
+    page.figure("goodput_req_s", words::GOODPUT, &rates);
+    page.figure("attainment", words::ATTAINMENT, &share(goodput.good, goodput.of, lang));
     let mut pairs: Vec<(String, String)> = goodput
         .per_slo
         .iter()
         .map(|result| {
             let name = format!("{} ≤ {} ms", result.term.quantity.name(), result.term.limit_ms);
-            (name, share(result.met, result.of))
+            (name, share(result.met, result.of, lang))
         })
         .collect();
     pairs.extend(goodput.per_label.iter().map(|result| {
-        (format!("{}={}", result.name, result.value), share(result.good, result.of))
+        (format!("{}={}", result.name, result.value), share(result.good, result.of, lang))
     }));
     page.pairs(pairs);
     exceptions(page, goodput);
@@ -135,61 +147,57 @@ pub(super) fn goodput(page: &mut Document, summary: &Summary) {
 
 /// What goodput divides by: not the makespan of the other rates where arrivals
 /// follow a schedule.
-fn window(summary: &Summary) -> String {
+fn window(summary: &Summary, lang: Lang) -> String {
     if summary.definition.window == ThroughputWindow::WholeRun {
-        return "over the duration of the run".to_owned();
+        return lang.pick(words::OVER_DURATION).to_owned();
     }
     match summary.load.arrival_window_s {
-        Some(s) => format!("over the arrival window of {}", duration_ms(s * 1e3)),
-        None => "over the makespan".to_owned(),
+        Some(s) => lang.fill(words::OVER_ARRIVALS, &[("length", &duration_ms(s * 1e3))]),
+        None => lang.pick(words::OVER_MAKESPAN).to_owned(),
     }
 }
 
-fn share(part: u64, of: u64) -> String {
+fn share(part: u64, of: u64, lang: Lang) -> String {
     if of == 0 {
-        return "n/a (no request could be judged)".to_owned();
+        return lang.pick(words::NONE_JUDGED).to_owned();
     }
-    format!("{} ({} of {})", percent(part as f64 / of as f64), count(part), count(of))
+    let share = percent(part as f64 / of as f64);
+    lang.fill(words::SHARE_OF, &[("share", &share), ("part", &count(part)), ("of", &count(of))])
 }
 
 /// Requests that the share does not tell of.
 fn exceptions(page: &mut Document, goodput: &Goodput) {
+    let lang = page.lang;
     if goodput.vacuous > 0 {
-        let number = count(goodput.vacuous);
-        page.sentence(2, &format!("{number} good with one output token, where TPOT cannot apply"));
+        page.sentence(2, &lang.fill(words::VACUOUS, &[("n", &count(goodput.vacuous))]));
     }
     if let (true, Some((low, high))) = (goodput.undecided > 0, goodput.bounds) {
-        page.sentence(
-            2,
-            &format!(
-                "{} could not be judged: attainment lies between {} and {}",
-                count(goodput.undecided),
-                percent(low),
-                percent(high)
-            ),
+        let undecided = lang.fill(
+            words::UNDECIDED,
+            &[("n", &count(goodput.undecided)), ("low", &percent(low)), ("high", &percent(high))],
         );
+        page.sentence(2, &undecided);
     }
     if goodput.client_faults > 0 {
-        let number = count(goodput.client_faults);
-        page.sentence(2, &format!("{number} never sent by the client's own fault stay out"));
+        page.sentence(2, &lang.fill(words::CLIENT_FAULTS, &[("n", &count(goodput.client_faults))]));
     }
 }
 
 pub(super) fn caveats(page: &mut Document, summary: &Summary) {
-    page.section("caveats", "Caveats");
+    let lang = page.lang;
+    page.section("caveats", lang.pick(words::CAVEATS));
     if summary.caveats.is_empty() && summary.answer_warnings.is_empty() {
-        page.line("none");
+        page.line(lang.pick(words::NO_CAVEATS));
     }
     for caveat in &summary.caveats {
-        page.sentence(2, &caveat.text);
+        page.sentence(2, lang.sentence(&caveat.text));
     }
     if !summary.answer_warnings.is_empty() {
-        let warnings: Vec<String> = summary
-            .answer_warnings
-            .iter()
-            .map(|(name, number)| format!("{name} {}", count(*number)))
+        let warnings = summary.answer_warnings.iter();
+        let warnings: Vec<String> = warnings
+            .map(|(name, n)| lang.fill(words::WARNING, &[("name", name), ("n", &count(*n))]))
             .collect();
-        let warnings = warnings.join(", ");
-        page.sentence(2, &format!("answers with a warning: {warnings} (goodput explain NAME)"));
+        let warnings = warnings.join(lang.pick(words::COMMA));
+        page.sentence(2, &lang.fill(words::ANSWER_WARNINGS, &[("warnings", &warnings)]));
     }
 }

@@ -6,6 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use super::Style;
+use crate::columns::{columns, wrap};
 use crate::document::{self, Block, Pair, Section};
 
 /// Columns that a line takes at most, where its words allow it.
@@ -152,80 +153,9 @@ fn harmless(text: &str) -> String {
     text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
-/// Columns that a text takes in a terminal.
-fn columns(text: &str) -> usize {
-    text.chars().map(width).sum()
-}
-
-/// Columns of one character: the blocks of the Unicode East Asian Width table
-/// that are wide or fullwidth, and the marks that stand on the character
-/// before them.
-const fn width(c: char) -> usize {
-    match c {
-        '\u{0300}'..='\u{036f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1f64f}'
-        | '\u{1f680}'..='\u{1f6ff}'
-        | '\u{1f900}'..='\u{1f9ff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
-}
-
-/// Lines of at most `limit` columns, broken at blanks. A word that is wider
-/// than a whole line is cut: it is a server's, and no address to copy.
-fn wrap(text: &str, limit: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let wide = columns(word);
-        if used > 0 && used + 1 + wide > limit {
-            lines.push(String::new());
-            used = 0;
-        }
-        let gap = usize::from(used > 0);
-        used += gap;
-        let mut line = lines.pop().unwrap_or_default();
-        line.push_str(&" ".repeat(gap));
-        for c in word.chars() {
-            if used + width(c) > limit {
-                lines.push(std::mem::take(&mut line));
-                used = 0;
-            }
-            line.push(c);
-            used += width(c);
-        }
-        lines.push(line);
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn wide_characters_take_two_columns_and_marks_none() {
-        for (text, wide) in
-            [("TTFT", 4), ("上海", 4), ("한국", 4), ("e\u{301}", 1), ("≥ 3", 3), ("🚀", 2)]
-        {
-            assert_eq!(columns(text), wide, "{text}");
-        }
-    }
-
-    #[test]
-    fn lines_break_between_words_and_inside_only_where_one_word_is_too_long() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("a 上海上海 b", 5), ["a", "上海", "上海", "b"]);
-        assert_eq!(wrap("", 5), [""]);
-        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
-    }
 
     #[test]
     fn nothing_that_steers_a_terminal_stays() {

@@ -1,0 +1,195 @@
+//! The words of the report, by section, and of what is told below it. What a
+//! figure, a failure, a reason or a caveat means stands with it; here is what
+//! stands around them.
+
+use measure::metric::Text;
+
+macro_rules! texts {
+    ($($name:ident = $en:literal, $zh:literal;)*) => {
+        $(#[doc = $en] pub const $name: Text = Text { en: $en, zh: $zh };)*
+
+        /// Every text of the report and its name.
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, Text)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+texts! {
+    // Between the parts of a list: of sentences and figures, of names.
+    COMMA = ", ", "，";
+    BETWEEN_NAMES = ", ", "、";
+    NOT_AVAILABLE = "n/a ({why})", "n/a（{why}）";
+    NAMES_NOT_AVAILABLE = "{names} n/a ({why})", "{names} n/a（{why}）";
+    NOT_MEASURED = "not measured", "未测量";
+    NEVER = "never", "未返回";
+    FEW = " (n={n})", "（n={n}）";
+    P50_P99_MAX = "P50 {p50}, P99 {p99}, max {max}", "P50 {p50}，P99 {p99}，最大 {max}";
+
+    // Head.
+    TITLE = "goodput report", "goodput 报告";
+    TITLE_SIMULATED = "goodput report · SIMULATED: the embedded engine answered", "goodput 报告 · 模拟数据：应答的是内置引擎";
+    RUN = "run {id}", "测试 {id}";
+    HEADLINE_ATTAINED = " ({share} attained)", "（达标率 {share}）";
+    HEADLINE_OF = "of the {ok} of {total} ok: ", "{total} 个请求中成功的 {ok} 个：";
+    HEADLINE_OUTPUT = "{rate} output tok/s", "输出 {rate} tok/s";
+    HEADLINE_NO_OUTPUT = "output tok/s n/a", "输出 tok/s n/a";
+
+    // Definitions.
+    DEFINITIONS = "Definitions ({name})", "指标口径（{name}）";
+    GAPS = "gaps", "间隔";
+    TOKEN_COUNTS = "token counts", "token 计数";
+    PERCENTILES = "percentiles", "分位数";
+    FAILURES = "failures", "失败请求";
+    CAP = "cap", "并发上限";
+    SOURCE_OF_ANSWERS = "{source} ({n} answers)", "{source}（{n} 个回答）";
+    NO_ANSWER_COUNTED = "n/a (no answer was counted)", "n/a（没有可计数的回答）";
+
+    // What was offered.
+    OFFERED_TITLE = "What was offered, and whether the run can be trusted", "负载情况与结果可信度";
+    LOAD = "load", "负载";
+    OFFERED = "offered", "到达速率";
+    ASKED_FOR = " (asked for: {rate} req/s)", "（设定值 {rate} req/s）";
+    RELEASED = "released", "放行速率";
+    COMPLETED = "completed", "完成速率";
+    IN_FLIGHT = "in flight, at most", "最大在途请求";
+    REQUEST = "{n} request", "{n} 个";
+    REQUESTS = "{n} requests", "{n} 个";
+    USER = "{n} user", "{n} 个用户";
+    USERS = "{n} users", "{n} 个用户";
+    MAKESPAN = "makespan", "总时长（makespan）";
+    OUTCOMES = "requests", "请求结果";
+    OUTCOMES_OF = "{parts} of {total}", "共 {total} 个：{parts}";
+    OK = "{n} ok", "成功 {n}";
+    EMPTY = "{n} empty", "空回答 {n}";
+    FAILED = "{n} failed", "失败 {n}";
+    NOT_SENT = "{n} not sent", "未发出 {n}";
+    CANCELLED = "{n} cancelled", "已取消 {n}";
+    OPEN = "open loop", "开环";
+    CAPPED = "open loop capped at {users} in flight", "开环，在途请求上限 {users}";
+    CAPPED_SOMEWHERE = "open loop with a cap", "开环，有并发上限";
+    CLOSED = "closed loop, {users}", "闭环，{users}";
+    CLOSED_SOMEHOW = "closed loop", "闭环";
+    BURST = "burst", "突发";
+    LOAD_UNKNOWN = "n/a (the imported file does not say)", "n/a（导入的文件没有说明）";
+    VALIDITY = "validity", "可信度";
+    REASON = "{verdict}: {text}", "{verdict}：{text}";
+    SENT_LATE = "sent late by", "发送迟到";
+    BURST_WITHIN = "burst sent within", "突发发送用时";
+    STAMPS = "receive stamps", "接收时间戳";
+    STAMP_ERROR = "{source}; the arrival was at most {error} earlier, at P99", "{source}；实际到达时刻至多早 {error}（P99）";
+    NOTHING_RECEIVED = "n/a (nothing was received)", "n/a（没有收到任何数据）";
+    CLIENT_LAG = "client's own lag", "压测端滞后";
+    FLOOR = "floor of this machine", "本机误差下限";
+    FLOOR_FIGURES = "late P99 {late}, lag P99 {lag}, stamp error P99 {stamp}, valid up to {chunks} chunks/s (selftest)", "迟到 P99 {late}，滞后 P99 {lag}，时间戳误差 P99 {stamp}，{chunks} chunk/s 以内可信（selftest）";
+    STEADY = "steady window", "稳态窗口";
+    STEADY_WINDOW = "{length}, from {from} to {until}, {n} in flight on average", "{length}，从 {from} 到 {until}，平均在途请求数 {n}";
+    NO_STEADY = "none ({why})", "无（{why}）";
+
+    // Failures.
+    FAILURES_TITLE = "What went wrong", "失败与异常";
+    NO_REQUESTS = "n/a (there are no requests)", "n/a（没有请求）";
+    ALL_WELL = "nothing: every request ended well", "没有异常：所有请求都正常结束";
+    EMPTY_MEANS = "{n} empty: finished without any output", "空回答 {n}：正常结束但没有任何输出";
+    CANCELLED_MEANS = "{n} cancelled: stopped by goodput: an interrupt, the end of the run or a stop rule", "已取消 {n}：由 goodput 停止，原因是中断、压测结束或停止规则";
+    KIND_MEANS = "{n} {kind}: {means}", "{kind} {n}：{means}";
+    HTTP_STATUS = "HTTP {status}: {n}", "HTTP {status}：{n}";
+    HINT = "hint: {hint}", "建议：{hint}";
+    FIRST_SAID = "the first said: {message}", "首个报错：{message}";
+
+    // Workload.
+    WORKLOAD = "Workload", "工作负载";
+    PROMPTS = "prompts", "prompt 来源";
+    INPUT_LENGTH = "input length", "输入长度";
+    OUTPUT_LENGTH = "output length", "输出长度";
+    PREFIX_CACHE = "prefix cache", "前缀缓存";
+    SCHEDULE = "schedule", "到达计划";
+    SEED_AND_DIGEST = "seed {seed}, digest {digest}", "随机种子 {seed}，摘要 {digest}";
+    NOT_STATED = "n/a (not stated)", "n/a（未说明）";
+    FIXED_LENGTH = "{n} tokens", "{n} 个 token";
+    LENGTH_SERVED = "asked {asked}; served mean {mean}, P50 {p50}, max {max} tokens", "设定 {asked}；实际均值 {mean}，P50 {p50}，最大 {max} 个 token";
+    LENGTH_NOT_SERVED = "asked {asked}; served n/a ({why})", "设定 {asked}；实际 n/a（{why}）";
+
+    // Latencies.
+    PHASES_TITLE = "Latencies and phases, requests that ended well", "延迟与各阶段耗时（正常结束的请求）";
+    COLUMN_UNIT = "unit", "单位";
+    COLUMN_MEAN = "mean", "均值";
+    COLUMN_STD = "std", "标准差";
+    COLUMN_MIN = "min", "最小";
+    COLUMN_MAX = "max", "最大";
+    FEW_SAMPLES = "* fewer than ten samples lie beyond this percentile: a single request moves it", "* 该分位数之外的样本不足十个，一个请求就能改变它";
+    PERCENTILES_OF = "{symbol} percentiles", "{symbol} 分位数";
+    PHASES_NOT_AVAILABLE = "phases n/a ({why})", "各阶段 n/a（{why}）";
+    INTENDED_TO_SENT = "intended → sent", "计划时刻 → 发出";
+    SENT_TO_FIRST = "sent → first token", "发出 → 首 token";
+    FIRST_TO_END = "first token → end", "首 token → 结束";
+    LAST_TO_END = "last token → end", "末 token → 结束";
+    AS_REPORTED = "as the source tool reported, by its definitions; its file does not let us recompute:", "原工具自报，按它的口径；文件内容不足以重算：";
+
+    // Mean against tail.
+    TAIL_TITLE = "Mean against tail", "均值与尾延迟";
+    NO_TAIL = "n/a (a tail needs more than one request that ended well)", "n/a（至少要两个正常结束的请求才谈得上尾延迟）";
+    MEAN_TPOT = "mean TPOT", "TPOT 均值";
+    BY_REQUEST = "{ms} ms/token: every request counts once", "{ms} ms/token：按请求加权，每个请求算一次";
+    MEAN_ITL = "mean ITL", "ITL 均值";
+    BY_TOKEN = "{ms} ms: every token counts once, long answers weigh more{over_osl}", "{ms} ms：按 token 加权，长回答权重更大{over_osl}";
+    OVER_OSL = "; Σ gaps ÷ Σ OSL {ms} ms", "；Σ 间隔 ÷ Σ OSL 为 {ms} ms";
+    LONGEST_GAP = "longest gap", "最长停顿";
+    STALLS = "{figures}; mean share of gaps above {limit}: {share}", "{figures}；超过 {limit} 的间隔平均占 {share}";
+    READER_WAITS = "a reader waits", "读者等待";
+    READER_WAIT = "{figures} in all, at {rate} tok/s from the first token on", "累计 {figures}；按首 token 之后每秒读 {rate} 个 token 计";
+    EVERYBODY = "over all requests, failures too:", "全部请求，失败的也算：";
+    NEVER_MEANS = "never: the request failed, so that its answer did not come at all", "未返回：请求失败，回答始终没有到达";
+    AT_LEAST_MEANS = "≥: a time-out cut the wait off, the true value is at least this", "≥：等待被超时截断，真实值不小于此";
+    STEADY_ALONE = "in the steady window alone:", "只看稳态窗口：";
+
+    // Throughput.
+    THROUGHPUT = "Throughput ({rule})", "吞吐（{rule}）";
+    IN_STEADY = "in the steady window", "稳态窗口内";
+    NO_STEADY_SEE = "n/a (there is none, see 2)", "n/a（没有稳态窗口，见第 2 节）";
+    OUTPUT_RATE = "{rate} output tok/s", "输出 {rate} tok/s";
+    NO_OUTPUT_RATE = "output tok/s n/a ({why})", "输出 tok/s n/a（{why}）";
+    REQUEST_RATE = "{rate} req/s", "请求 {rate} req/s";
+    NO_REQUEST_RATE = "req/s n/a ({why})", "请求 req/s n/a（{why}）";
+    INTERACTIVITY = "interactivity", "每用户输出速度";
+    INTERACTIVITY_TAIL = "90 % of users get at least {rate} tok/s{few}", "90 % 的用户至少有 {rate} tok/s{few}";
+    PEAK_SECOND = "peak second", "峰值（一秒内）";
+    PEAK_EVENTS = "{n} events with a choice (vLLM's peak tok/s)", "{n} 个带 choice 的事件（即 vLLM 的峰值 tok/s）";
+    PEAK_REQUESTS = "{n} requests touched (vLLM's peak concurrency)", "{n} 个请求在途（即 vLLM 的峰值并发）";
+
+    // Resources and directions.
+    RESOURCES = "Resources", "资源效率";
+    DIRECTIONS = "Directions", "优化方向";
+    FINDINGS = "findings", "诊断结论";
+    ASK_EXPLAIN = "goodput explain WORD tells what a figure or a failure means and how it is misread", "运行 goodput explain WORD 可查任一指标或失败类型的含义和常见误读";
+
+    // Goodput.
+    GOODPUT_TITLE = "Goodput and attainment, by which a change is judged", "有效吞吐（goodput）与达标率：评判改动的依据";
+    NO_SLO = "n/a (no SLO was given; add --goodput ttft:300 tpot:60, in milliseconds)", "n/a（没有给出 SLO；可加 --goodput ttft:300 tpot:60，单位毫秒）";
+    SLO_JOINTLY = "SLO, jointly", "SLO（须同时满足）";
+    NO_WINDOW = "n/a (the window has no length)", "n/a（时间窗口长度为零）";
+    GOODPUT = "goodput", "有效吞吐";
+    GOODPUT_RATES = "{requests} · {tokens} ({window})", "{requests} · {tokens}（{window}）";
+    OVER_DURATION = "over the duration of the run", "按整次测试时长计";
+    OVER_ARRIVALS = "over the arrival window of {length}", "按 {length} 的到达窗口计";
+    OVER_MAKESPAN = "over the makespan", "按 makespan 计";
+    ATTAINMENT = "attainment", "达标率";
+    SHARE_OF = "{share} ({part} of {of})", "{share}（{part}/{of} 个请求）";
+    NONE_JUDGED = "n/a (no request could be judged)", "n/a（没有可判定的请求）";
+    VACUOUS = "{n} good with one output token, where TPOT cannot apply", "{n} 个达标请求只有一个输出 token，TPOT 不适用";
+    UNDECIDED = "{n} could not be judged: attainment lies between {low} and {high}", "{n} 个请求无法判定：达标率在 {low} 到 {high} 之间";
+    CLIENT_FAULTS = "{n} never sent by the client's own fault stay out", "{n} 个请求因压测端自身原因未发出，不计入";
+
+    // Caveats.
+    CAVEATS = "Caveats", "注意事项";
+    NO_CAVEATS = "none", "无";
+    ANSWER_WARNINGS = "answers with a warning: {warnings} (goodput explain NAME)", "带告警的回答：{warnings}（可用 goodput explain NAME 查询）";
+    WARNING = "{name} {n}", "{name}：{n}";
+
+    // Below the report: where the run is, rules of --fail-if, and a server's own log.
+    RUN_DIRECTORY = "run directory  {path}", "结果目录  {path}";
+    RULE_MISSED = "--fail-if {rule}: is {value} {unit}", "--fail-if {rule}：未通过，实际为 {value} {unit}";
+    RULE_UNDEFINED = "--fail-if {rule}: is not defined for this run, so it counts as missed", "--fail-if {rule}：此次测试没有该值，按未通过处理";
+    TRUTH_TITLE = "Error of the client against ground truth (µs), {joined} requests joined, {unmatched} not", "压测端相对真值（ground truth）的误差（µs）：匹配 {joined} 个请求，未匹配 {unmatched} 个";
+    TRUTH_ABSOLUTE = "absolute", "绝对时刻";
+    TRUTH_FIGURES = "n {n}, mean {mean}, {figures}", "n {n}，均值 {mean}，{figures}";
+}
