@@ -43,7 +43,7 @@ export async function open(browser, address, options = {}) {
     if (!url.startsWith('data:') && !url.startsWith('file:')) asked.push(url);
   });
   await page.goto(address);
-  await page.waitForSelector('main');
+  await page.waitForSelector('.top');
   return { page, faults, asked, close: () => context.close() };
 }
 

@@ -67,6 +67,17 @@ test('a report opens from disk and draws every chart', async () => {
   await opened.close();
 });
 
+test('without scripts the words are there', async () => {
+  const opened = await browser.newContext({ javaScriptEnabled: false });
+  const page = await opened.newPage();
+  await page.goto(address('run.html'));
+  const words = await page.innerText('body');
+  for (const part of ['scripts inside this file', 'Definitions', 'TTFT', 'Goodput and attainment']) {
+    assert.ok(words.includes(part), part);
+  }
+  await opened.close();
+});
+
 test('every number has its definition behind it, by mouse and by key', async () => {
   const opened = await open(browser, address('run.html'));
   const { page } = opened;

@@ -3,7 +3,9 @@
 //! data is JSON with its columns in base64.
 
 mod data;
+mod still;
 
+use crate::catalogue::report::NEEDS_SCRIPT;
 use crate::lang::Lang;
 
 pub use data::{Page, PageRun, WebPage};
@@ -74,16 +76,14 @@ pub fn file(page: &Page<'_>, lang: Lang) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>{style}</style>\n\
-         <script type=\"importmap\">{imports}</script>\n</head>\n<body>\n<div id=\"app\"><p>{}</p></div>\n\
+         <script type=\"importmap\">{imports}</script>\n</head>\n<body>\n<div id=\"app\"><noscript><p>{}</p></noscript>{}</div>\n\
          <script type=\"application/json\" id=\"page\">{data}</script>\n\
          <script type=\"module\">import 'goodput/app';</script>\n</body>\n</html>\n",
-        data::escaped(NEEDS_SCRIPT),
+        data::escaped(lang.pick(NEEDS_SCRIPT)),
+        still::markup(&page.documents(lang)),
     )
 }
 
 /// What a file may do: run what is in it, and load nothing.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' data:; \
                       style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
-
-const NEEDS_SCRIPT: &str = "This report draws itself by scripts that are inside this file; \
-                            they are switched off here. `goodput report` shows the same in a terminal.";

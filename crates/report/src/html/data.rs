@@ -54,6 +54,10 @@ impl Page<'_> {
         format!("goodput · {}", names.join(" · "))
     }
 
+    pub(super) fn documents(&self, lang: Lang) -> Vec<Document> {
+        self.runs.iter().map(|run| document(&run.summary, None, lang)).collect()
+    }
+
     /// The page's data.
     pub fn json(&self, lang: Lang) -> Value {
         let mut page = common("report", lang, self.version);
