@@ -11,6 +11,7 @@ pub const ALLOWED: &[(&str, &str)] = &[
     ("bytes", "the Parquet reader takes its file so"),
     ("clap", "parsing and help of the command line, fed from our table of flags"),
     ("comfy-table", "columns of the terminal report that fit wide characters"),
+    ("csv", "quotes and line ends of RFC 4180"),
     ("flate2", "gzip and deflate that came unasked, and CRC-32 of row files"),
     ("hdrhistogram", "the client's lag for every event, in bounded memory"),
     ("httparse", "heads of HTTP/1.1, under the timed path"),
@@ -36,8 +37,9 @@ pub const ALLOWED: &[(&str, &str)] = &[
 
 /// The most packages in `Cargo.lock`, our own crates among them. Each is built
 /// on two cores and may break tomorrow; raise it only with the reason in the
-/// commit. It was 200 before hdrhistogram and what that needs.
-pub const LOCKED: usize = 202;
+/// commit. It was 200 before hdrhistogram and what that needs, and 202 before
+/// csv with csv-core and ryu.
+pub const LOCKED: usize = 205;
 
 /// Packages that are used and not in `allowed`, or the reverse.
 pub fn direct(

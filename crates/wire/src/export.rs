@@ -1,6 +1,8 @@
 //! `export --to x.jsonl`: one JSON object a request, all times in
 //! milliseconds. Latencies start as `definitions.ttft.start` of the run says.
 
+pub mod csv;
+
 use measure::definition::Definition;
 use measure::request::{Settings, Timed};
 use measure::{At, Record, Tokens};

@@ -9,7 +9,7 @@ use measure::definition::{Definition, Endpoint, GOODPUT};
 use measure::request::Settings;
 use measure::{FailureKind, NotSentKind, Outcome, Record};
 use serde_json::Value;
-use wire::export::row;
+use wire::export::{csv, row};
 
 /// Keys and types of a row; a type that ends in `?` may be null.
 const KEYS: &[(&str, &str)] = &[
@@ -159,4 +159,89 @@ fn events_that_nobody_could_see_are_null_and_not_zero() {
     let refused = &runs::failing().records[60];
     let row = check(refused, &GOODPUT);
     assert_eq!((&row["status"], &row["events"]), (&429.into(), &0.into()));
+}
+
+/// Cells by column of each line; a reader of its own, so that the writer is not
+/// held against itself: quotes double, and a line may end inside them.
+fn cells(file: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let mut quoted = false;
+    let mut rest = file.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' if quoted && rest.peek() == Some(&'"') => cell.extend(rest.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut cell)),
+            '\r' if !quoted && rest.peek() == Some(&'\n') => {
+                rest.next();
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            c => cell.push(c),
+        }
+    }
+    assert!(!quoted && cell.is_empty() && row.is_empty(), "the last line has an end");
+    rows
+}
+
+fn table(records: &[Record]) -> Vec<Vec<String>> {
+    let file = csv::file(records, &GOODPUT, Settings::default());
+    cells(std::str::from_utf8(&file).expect("the file is UTF-8"))
+}
+
+#[test]
+fn every_scalar_of_a_row_has_a_column_in_the_same_order() {
+    let row = row(&runs::healthy().records[0], &GOODPUT, Settings::default());
+    let no_cell = ["labels", "icl_ms", "server_timings"];
+    let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<&str> = keys.into_iter().filter(|key| !no_cell.contains(key)).collect();
+    assert_eq!(keys, csv::COLUMNS);
+}
+
+#[test]
+fn a_table_holds_what_the_rows_hold() {
+    for (name, run) in runs::all() {
+        let table = table(&run.records);
+        assert_eq!(table.len(), run.records.len() + 1, "{name}");
+        for (record, line) in run.records.iter().zip(&table[1..]) {
+            let row = row(record, &GOODPUT, Settings::default());
+            assert_eq!(line.len(), table[0].len(), "{name}");
+            for (title, cell) in table[0].iter().zip(line) {
+                let value = match title.strip_prefix("label.") {
+                    Some(label) => &row["labels"][label],
+                    None => &row[title.as_str()],
+                };
+                match value {
+                    Value::Null => assert_eq!(cell, "", "{name}: {title}"),
+                    Value::Number(number) => assert_eq!(*cell, number.to_string(), "{title}"),
+                    Value::String(text) => assert_eq!(cell.trim_start_matches('\''), text),
+                    _ => assert_eq!(title, "warnings"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_server_says_stays_in_its_cell_and_is_no_formula() {
+    let mut record = runs::failing().records.swap_remove(60);
+    record.answer.message = Some("=HYPERLINK(\"http://x\",\"a\")\r\nsecond, line".to_owned());
+    record.answer.finish_reason = Some("@stop".to_owned());
+    record.planned.labels = vec![("tier, \"1\"".to_owned(), "-1".to_owned())];
+    let table = table(&[record]);
+    let cell = |title: &str| {
+        let column = table[0].iter().position(|name| name == title).expect("a column");
+        table[1][column].as_str()
+    };
+    assert_eq!(table.len(), 2);
+    assert_eq!(cell("message"), "'=HYPERLINK(\"http://x\",\"a\")\r\nsecond, line");
+    assert_eq!(cell("finish_reason"), "'@stop");
+    assert_eq!(cell("label.tier, \"1\""), "'-1");
+    assert_eq!(cell("ttft_ms"), "");
+}
+
+#[test]
+fn a_run_without_requests_is_a_line_of_titles() {
+    let table = table(&[]);
+    assert_eq!(table, [csv::COLUMNS]);
 }
