@@ -10,7 +10,8 @@ use crate::command::{
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::flags::{self, Settings, UsageError};
+use crate::flags::{self, CSV, MARKDOWN, Settings, UsageError};
+use crate::output;
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -42,14 +43,16 @@ fn command() -> Command {
                 .arg(Arg::new("fail-if").long("fail-if").value_name("RULE").action(ArgAction::Append).help("Exit 99 when true: 'ttft.p99 > 500ms'"))
                 .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Truth log of a server with a known clock, as sim serve writes at its end: print the client's errors against it"))
                 .arg(Arg::new("html").long("html").value_name("FILE").help("Write the report as one page with charts and the playground; several runs are drawn over each other"))
+                .arg(Arg::new("markdown").long("markdown").value_name("FILE").help(MARKDOWN))
+                .arg(Arg::new("csv").long("csv").value_name("FILE").help(CSV))
                 .arg(lang_argument()),
         )
         .subcommand(
             Command::new("export")
-                .about("Write a run's requests as JSON lines")
+                .about("Write a run's requests as JSON lines or as a table")
                 .arg(run_argument())
                 .arg(runs_dir())
-                .arg(Arg::new("to").long("to").value_name("FILE.jsonl").required(true).help("The file; its ending chooses the form"))
+                .arg(Arg::new("to").long("to").value_name("FILE").required(true).help("The file; its ending chooses the form: .jsonl or .csv"))
                 .arg(definitions()),
         )
         .subcommand(
@@ -203,7 +206,11 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
                 goodput: many("goodput"),
                 fail_if: many("fail-if"),
                 ground_truth: text(matches, "ground-truth").as_deref(),
-                html: text(matches, "html").as_deref(),
+                asked: output::Asked {
+                    html: text(matches, "html").as_deref(),
+                    markdown: text(matches, "markdown").as_deref(),
+                    csv: text(matches, "csv").as_deref(),
+                },
                 lang: lang(text(matches, "lang").as_deref())?,
             })
         }

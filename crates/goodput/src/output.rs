@@ -1,5 +1,7 @@
 //! Where results go: standard output, files, and the words of reports.
 
+mod markdown;
+
 use std::path::PathBuf;
 
 use measure::Record;
@@ -57,20 +59,66 @@ impl Json {
     }
 }
 
+/// The files of a run that were asked for, by flag.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) html: Option<&'a str>,
+    pub(crate) markdown: Option<&'a str>,
+    pub(crate) csv: Option<&'a str>,
+}
+
 /// Files for people, opened ahead: a folder that cannot be written to must not
 /// cost a run.
 pub(crate) struct Pages {
     html: Option<Output>,
+    markdown: Option<markdown::Files>,
+    csv: Option<Output>,
+    step: Option<markdown::StepSummary>,
     lang: Lang,
 }
 
 impl Pages {
-    pub(crate) fn open(html: Option<&str>, lang: Lang) -> Result<Self, Failure> {
-        let html = html.map(|path| Output::open(path.as_ref())).transpose()?;
-        Ok(Self { html, lang })
+    pub(crate) fn open(asked: Asked<'_>, lang: Lang) -> Result<Self, Failure> {
+        let open = |path: Option<&str>| path.map(|path| Output::open(path.as_ref())).transpose();
+        Ok(Self {
+            html: open(asked.html)?,
+            markdown: asked.markdown.map(markdown::Files::open).transpose()?,
+            csv: open(asked.csv)?,
+            step: markdown::StepSummary::open(),
+            lang,
+        })
     }
 
-    /// Writes what was asked for of these runs.
+    /// Writes what was asked for of one run; `notes` are what must be said of
+    /// its files, `rows` those of its latency table.
+    pub(crate) fn write_one(
+        mut self,
+        records: &[Record],
+        summary: &Summary,
+        notes: &[String],
+        rows: Option<&[&'static str]>,
+    ) -> Result<(), Failure> {
+        let (markdown, step) = (self.markdown.take(), self.step.take());
+        if markdown.is_some() || step.is_some() {
+            let shown = markdown::Shown::of(records, summary, rows, self.lang);
+            if let Some(step) = step {
+                step.write(&shown);
+            }
+            if let Some(files) = markdown {
+                files.write(&shown)?;
+            }
+        }
+        if let Some(output) = self.csv.take() {
+            let settings = summary.facts.settings;
+            output.write(&wire::export::csv::file(records, &summary.definition, settings))?;
+        }
+        if self.are_wanted() {
+            self.write(&[page_run(records, summary, notes)])?;
+        }
+        Ok(())
+    }
+
+    /// Writes what can be of several runs.
     pub(crate) fn write(self, runs: &[PageRun]) -> Result<(), Failure> {
         if let Some(output) = self.html {
             let page = Page { runs, version: env!("CARGO_PKG_VERSION") };
@@ -79,7 +127,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Whether pictures are needed at all.
+    /// Whether a page was asked for.
     pub(crate) const fn are_wanted(&self) -> bool {
         self.html.is_some()
     }

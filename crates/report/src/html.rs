@@ -8,6 +8,7 @@ mod still;
 use crate::catalogue::report::NEEDS_SCRIPT;
 use crate::lang::Lang;
 
+pub(crate) use data::escaped;
 pub use data::{Page, PageRun, WebPage};
 
 /// A script of the page, by the name under which others import it.

@@ -1,6 +1,7 @@
 //! Everything a human reads.
 
 pub mod accuracy;
+pub mod bars;
 pub mod catalogue;
 mod columns;
 pub mod content;
@@ -9,7 +10,9 @@ pub mod explain;
 pub mod glossary;
 pub mod html;
 pub mod lang;
+pub mod markdown;
 pub mod metrics_page;
 pub mod number;
+pub mod svg;
 pub mod terminal;
 pub mod threshold;

@@ -62,6 +62,16 @@ pub fn duration_ms(ms: f64) -> String {
     }
 }
 
+/// The same of a round length of time, as on an axis: 20 ms, 2 s.
+pub fn round_ms(ms: f64) -> String {
+    let (value, unit) = match ms {
+        _ if ms >= 1_000.0 => (ms / 1e3, "s"),
+        _ if ms < 1.0 => (ms * 1e3, "µs"),
+        _ => (ms, "ms"),
+    };
+    format!("{} {unit}", count(value.round() as u64))
+}
+
 /// Digits with a gap before every third, up to the decimal point.
 fn grouped(digits: &str) -> String {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -105,6 +115,10 @@ mod tests {
         assert_eq!(percent(0.5), "50 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0), "0 %");
+        assert_eq!(round_ms(0.5), "500 µs");
+        assert_eq!(round_ms(20.0), "20 ms");
+        assert_eq!(round_ms(2_000.0), "2 s");
+        assert_eq!(round_ms(1e7), "10\u{202f}000 s");
         assert_eq!(duration_ms(0.05), "50.0 µs");
         assert_eq!(duration_ms(0.85), "850 µs");
         assert_eq!(duration_ms(2_350.0), "2.35 s");

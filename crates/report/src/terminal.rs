@@ -6,6 +6,8 @@ use measure::validity::Verdict;
 
 use crate::document::Document;
 
+pub(crate) use layout::harmless;
+
 use layout::Page;
 
 /// How the text may look.

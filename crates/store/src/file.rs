@@ -57,6 +57,46 @@ enum Open {
     Through { file: File },
 }
 
+/// The end of a file of somebody else's, to which text is added: what is there
+/// stays, whatever happens.
+#[derive(Debug)]
+pub struct Appended {
+    path: PathBuf,
+    file: File,
+}
+
+impl Appended {
+    /// Opens the end of `path`; without a file an empty one is made.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] when nothing can be added there.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        Ok(Self { path: path.to_owned(), file: file.map_err(StoreError::io("write", path))? })
+    }
+
+    /// Bytes that are there already.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] when the system does not say.
+    pub fn bytes(&self) -> Result<u64, StoreError> {
+        let found = self.file.metadata().map_err(StoreError::io("read", &self.path))?;
+        Ok(found.len())
+    }
+
+    /// Adds these bytes in one write, so that another writer's stay whole.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`]; a part may be there then.
+    pub fn write(mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = self.file.write_all(bytes).and_then(|()| self.file.flush());
+        written.map_err(StoreError::io("write", &self.path))
+    }
+}
+
 /// Removes its file when it is given up.
 #[derive(Debug)]
 struct Temporary(PathBuf);
@@ -93,6 +133,11 @@ impl Output {
             }
         };
         Ok(Self { path: target, open })
+    }
+
+    /// False of a device or a pipe: nothing can lie beside it.
+    pub const fn is_file(&self) -> bool {
+        matches!(self.open, Open::Beside { .. })
     }
 
     /// Writes the whole content, forces it to the disk and puts it in place.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use measure::{At, Carries, Event, Planned, Record};
 use store::{
-    Joined, Note, Output, PART_SPAN, PartWriter, RunDirectory, RunId, StoreError, list_runs,
-    open_run, read_file, remove_run, write_file_atomic,
+    Appended, Joined, Note, Output, PART_SPAN, PartWriter, RunDirectory, RunId, StoreError,
+    list_runs, open_run, read_file, remove_run, write_file_atomic,
 };
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -354,4 +354,21 @@ fn a_file_above_the_limit_is_not_read() {
     assert!(read_file(Path::new("/dev/zero"), 1000).is_err());
     let error = read_file(&folder.join("y"), 3).expect_err("it is missing");
     assert!(error.to_string().contains("check the path"), "{error}");
+}
+
+#[test]
+fn what_is_appended_follows_what_was_there() {
+    let folder = Folder::new();
+    let path = folder.join("summary.md");
+    for text in ["first\n", "second\n"] {
+        Appended::open(&path).expect("a place").write(text.as_bytes()).expect("the disk takes it");
+    }
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "first\nsecond\n");
+    let opened = Appended::open(&path).expect("a place");
+    assert_eq!(opened.bytes().expect("a length"), 13);
+    drop(opened);
+    assert_eq!(fs::read_to_string(&path).expect("a file").len(), 13, "opening changes nothing");
+    let error = Appended::open(&folder.join("no/summary.md")).expect_err("there is no folder");
+    assert!(error.to_string().contains("check the path"), "{error}");
+    Appended::open(&folder.0).expect_err("a folder is no file");
 }

@@ -51,7 +51,12 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let json = output::Json::open(settings.text("json"))?;
     let copy = result_copy(settings)?;
     let lang = crate::cli::lang(settings.text("lang"))?;
-    let pages = output::Pages::open(settings.text("html"), lang)?;
+    let asked = output::Asked {
+        html: settings.text("html"),
+        markdown: settings.text("markdown"),
+        csv: settings.text("csv"),
+    };
+    let pages = output::Pages::open(asked, lang)?;
     let resolved = target::resolve(settings, &plan).map_err(unresolved)?;
     let (started_ms, started_at) = host::wall_time();
     let entropy: [u8; 18] = host::random().map_err(Failure::internal)?;
@@ -405,9 +410,8 @@ impl Finished {
         if let Some(copy) = copy {
             copy.write(object.to_string().as_bytes())?;
         }
-        if pages.are_wanted() {
-            pages.write(&[output::page_run(&self.records, &self.summary, &self.unwritten)])?;
-        }
+        let rows = plan.rows.as_deref();
+        pages.write_one(&self.records, &self.summary, &self.unwritten, rows)?;
         // A truth log that cannot be read costs nothing of the run's results.
         if let Some(Err(failure)) = truth {
             return Err(failure);

@@ -12,7 +12,7 @@ use report::lang::Lang;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::UsageError;
-use crate::output::{self, Pages};
+use crate::output::{self, Asked, Pages};
 
 /// What `report` takes.
 pub(crate) struct Arguments<'a> {
@@ -23,7 +23,7 @@ pub(crate) struct Arguments<'a> {
     pub(crate) goodput: Vec<&'a str>,
     pub(crate) fail_if: Vec<&'a str>,
     pub(crate) ground_truth: Option<&'a str>,
-    pub(crate) html: Option<&'a str>,
+    pub(crate) asked: Asked<'a>,
     pub(crate) lang: Lang,
 }
 
@@ -59,11 +59,11 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
         .map(|text| Threshold::parse(text))
         .collect::<Result<_, _>>()
         .map_err(|error| Failure::new(Exit::Usage, format!("--fail-if {error}")))?;
-    let pages = Pages::open(arguments.html, arguments.lang)?;
-    let json = output::Json::open(arguments.json)?;
     if arguments.runs.len() > 1 {
-        return overlay(arguments, slo.as_ref(), pages);
+        return overlay(arguments, slo.as_ref());
     }
+    let pages = Pages::open(arguments.asked, arguments.lang)?;
+    let json = output::Json::open(arguments.json)?;
     let mut run = read(arguments.runs.first().copied().unwrap_or("latest"), arguments.runs_dir)?;
     run.facts.slo = slo.or(run.facts.slo);
     let definition = definition(arguments.definitions, &run.facts)?;
@@ -78,19 +78,15 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     }
     json.show(text.trim_end());
     json.write(&wire::summary::to_json(&summary))?;
-    if pages.are_wanted() {
-        pages.write(&[output::page_run(&run.records, &summary, &run.notes)])?;
-    }
+    pages.write_one(&run.records, &summary, &run.notes, None)?;
     Ok(output::thresholds(&rules, &summary, arguments.lang))
 }
 
 /// Several runs over each other, which only a page can show.
-fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>, pages: Pages) -> Result<Exit, Failure> {
-    if !pages.are_wanted() {
-        let rule = "several runs are shown over each other in a page: add --html FILE";
-        return Err(UsageError::new("RUN", rule).into());
-    }
+fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure> {
     let of_one = [
+        ("--markdown", arguments.asked.markdown.is_some()),
+        ("--csv", arguments.asked.csv.is_some()),
         ("--json", arguments.json.is_some()),
         ("--fail-if", !arguments.fail_if.is_empty()),
         ("--ground-truth", arguments.ground_truth.is_some()),
@@ -98,6 +94,11 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>, pages: Pages) -> Result
     if let Some((flag, _)) = of_one.into_iter().find(|(_, given)| *given) {
         return Err(UsageError::new(flag, "is of one run; give one RUN").into());
     }
+    if arguments.asked.html.is_none() {
+        let rule = "several runs are shown over each other in a page: add --html FILE";
+        return Err(UsageError::new("RUN", rule).into());
+    }
+    let pages = Pages::open(arguments.asked, arguments.lang)?;
     let mut runs = Vec::new();
     for name in &arguments.runs {
         let mut run = read(name, arguments.runs_dir)?;

@@ -36,6 +36,11 @@ const OBJECTIVES: &str = "Objectives";
 const OUTPUT: &str = "Output";
 const CLIENT: &str = "Client";
 
+/// What two flags do that `report` has too.
+pub(crate) const MARKDOWN: &str = "Write the report as Markdown for GitHub, with its chart as an SVG of the same name beside it. \
+     Where GITHUB_STEP_SUMMARY names a file, the report is also added to that, without any flag";
+pub(crate) const CSV: &str = "Write one row for each request; undefined is empty, and text that a spreadsheet would compute begins with '";
+
 /// Every flag of `bench`, in the order of the help.
 pub(crate) const BENCH: &[Flag] = &[
     secret(
@@ -374,6 +379,8 @@ pub(crate) const BENCH: &[Flag] = &[
         Ours,
         "Write the report as one page with charts and the playground, which opens from disk",
     ),
+    flag(OUTPUT, "markdown", One("FILE"), Ours, MARKDOWN),
+    flag(OUTPUT, "csv", One("FILE"), Ours, CSV),
     flag(OUTPUT, "lang", One("en|zh"), Ours, "Language of what people read [by the locale]"),
     flag(OUTPUT, "out", One("DIR"), Ours, "Run directory [RUNS-DIR/<id>]"),
     flag(OUTPUT, "runs-dir", One("DIR"), Ours, "Where run directories are kept [runs]"),

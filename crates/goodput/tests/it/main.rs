@@ -19,6 +19,8 @@ mod dry_run;
 mod exit;
 // `explain` and `--help`.
 mod explain;
+// `--markdown`, `--csv` and the page of a CI job.
+mod files;
 // `--json`: its form, and that nothing else is on standard output.
 mod json;
 mod pages;

@@ -309,6 +309,6 @@ pub(super) fn embedded(value: &Value) -> String {
 }
 
 /// Text in markup.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -145,7 +145,7 @@ const BOLD: &str = "1";
 
 /// The text without characters that steer a terminal: control characters, and
 /// those that turn the direction of the text or break its line.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let steers = |c: char| {
         c.is_control()
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

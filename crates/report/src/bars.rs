@@ -1,0 +1,117 @@
+//! The distribution of TTFT as bars of characters, for places that show text
+//! and no picture: the page of a CI job takes no file beside it and no drawing
+//! inside it. Lines read the same there, in a terminal and in a mail; a diagram
+//! in a language for diagrams has no logarithmic axis and is source text
+//! wherever nobody draws it.
+
+use measure::metric::Text;
+use measure::picture::{Picture, Shape};
+use measure::slo::Quantity;
+use measure::summary::Summary;
+
+use crate::lang::Lang;
+use crate::number::{count, duration_ms};
+use crate::svg::without_curve;
+
+/// Bars, at most.
+const BARS: usize = 12;
+
+/// Characters of the longest bar.
+const LONGEST: u64 = 40;
+
+/// A character filled from the left by so many eighths.
+const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+const TITLE: Text = Text {
+    en: "TTFT of the {ok} requests that ended well, log axis",
+    zh: "{ok} 个成功请求的 TTFT，对数轴",
+};
+const FEW: Text = Text {
+    en: "No bars: fewer than two requests have a TTFT.",
+    zh: "没有柱状图：有 TTFT 的请求不足两个。",
+};
+const NEVER: Text = Text {
+    en: "without one: {never} requests failed or were empty",
+    zh: "没有 TTFT：{never} 个请求失败或应答为空",
+};
+
+/// The bars, or the sentence that says why there are none.
+pub fn render(picture: &Picture, summary: &Summary, lang: Lang) -> String {
+    let shape = picture.shapes.iter().find(|shape| shape.key == "ttft_ms" && shape.n > 1);
+    let Some(shape) = shape else {
+        return without_curve(picture, summary, lang).unwrap_or(lang.pick(FEW).to_owned());
+    };
+    let terms = summary.facts.slo.as_ref().map_or(&[][..], |slo| &slo.terms);
+    let limit = terms.iter().find(|term| term.quantity == Quantity::Ttft).map(|term| term.limit_ms);
+    let mut title = lang.pick(TITLE).replace("{ok}", &count(shape.n));
+    if let Some(ms) = limit {
+        title.push_str(&format!(" · SLO ≤ {}", duration_ms(ms)));
+    }
+    let mut lines = vec![title];
+    lines.extend(bars(shape, limit));
+    let never = summary.outcomes.failed + summary.outcomes.empty;
+    if never > 0 {
+        lines.push(lang.pick(NEVER).replace("{never}", &count(never)));
+    }
+    lines.join("\n")
+}
+
+/// One line a bar: where it begins, its length, its samples, and a mark where
+/// the limit lies in it.
+fn bars(shape: &Shape, limit: Option<f64>) -> Vec<String> {
+    let together = shape.counts.len().div_ceil(BARS).max(1);
+    let samples: Vec<u64> = shape
+        .counts
+        .chunks(together)
+        .map(|bins| bins.iter().map(|bin| u64::from(*bin)).sum())
+        .collect();
+    let from: Vec<f64> = shape.edges.iter().step_by(together).map(|ms| f64::from(*ms)).collect();
+    let most = samples.iter().copied().max().unwrap_or(0).max(1);
+    let widths = |texts: &[String]| texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
+    let starts: Vec<String> = from.iter().map(|ms| duration_ms(*ms)).collect();
+    let counts: Vec<String> = samples.iter().map(|n| count(*n)).collect();
+    let (start_width, count_width) = (widths(&starts), widths(&counts));
+    let line = |place: usize| {
+        let inside = |ms: f64| match from.get(place + 1) {
+            Some(until) => ms < *until,
+            None => shape.values.last().is_some_and(|most| ms <= f64::from(*most)),
+        };
+        let here = limit.is_some_and(|ms| ms >= from[place] && inside(ms));
+        let limit = if here { "  ← SLO" } else { "" };
+        let bar = bar(samples[place], most);
+        let pad = (LONGEST as usize).saturating_sub(bar.chars().count());
+        format!(
+            "{:>start_width$} ┤{bar}{:pad$} {:>count_width$}{limit}",
+            starts[place], "", counts[place]
+        )
+    };
+    (0..samples.len()).map(line).collect()
+}
+
+/// A bar of eighths of a character; what is not nothing shows.
+fn bar(samples: u64, most: u64) -> String {
+    let eighths = (samples * LONGEST * 8 + most / 2) / most;
+    let eighths = if samples > 0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "█".repeat((eighths / 8) as usize), EIGHTHS[(eighths % 8) as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::faults;
+
+    #[test]
+    fn every_text_stands_in_both_languages() {
+        for text in [TITLE, FEW, NEVER] {
+            assert_eq!(faults(text.en, text), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn the_longest_bar_is_full_and_one_sample_in_a_million_shows() {
+        assert_eq!(bar(1_000_000, 1_000_000), "█".repeat(40));
+        assert_eq!(bar(1, 1_000_000), "▏");
+        assert_eq!(bar(0, 7), "");
+        assert_eq!(bar(1, 80), "▌");
+    }
+}
