@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wire::notes::NotesError;
 use wire::rows::RowsError;
 
 /// Why a file or a run directory could not be read or written.
@@ -74,6 +75,14 @@ pub enum StoreError {
         path: PathBuf,
         /// What is wrong with it.
         source: RowsError,
+    },
+    /// Notes that cannot be read.
+    #[error("{}: {source}; what people wrote is not written over: mend the file or move it away", path.display())]
+    Notes {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: NotesError,
     },
     /// A file above a limit.
     #[error("{} is larger than {limit_bytes} bytes, the most that is read here; is it the right file?", path.display())]

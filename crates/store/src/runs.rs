@@ -7,10 +7,11 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use measure::Record;
+use wire::notes::{self, Notes};
 use wire::rows;
 
 use crate::directory::{ROWS_FILE_BYTES, RowsFile, file_names, inside, rows_files};
-use crate::file::{TEMPORARY, read_file};
+use crate::file::{TEMPORARY, read_file, write_file_atomic};
 use crate::{RunId, StoreError, id};
 
 /// The word for the newest run.
@@ -23,6 +24,12 @@ const TRASH: &str = ".trash";
 /// The most bytes of a run's JSON file.
 const JSON_BYTES: u64 = 64 << 20;
 
+/// What people wrote about a run.
+const NOTES: &str = "notes.json";
+
+/// The most bytes of it: more than its limits in characters can take.
+const NOTES_BYTES: u64 = 1 << 20;
+
 /// Names shown when a run is not found.
 const NEAR: usize = 3;
 
@@ -33,7 +40,8 @@ pub struct RunEntry {
     pub id: String,
     /// Where it is.
     pub path: PathBuf,
-    /// When something in its directory was added or removed last.
+    /// When its manifest or its rows were written last. Notes do not count: a
+    /// run is as old as what was measured.
     pub modified: SystemTime,
     /// The bytes of its files.
     pub size_bytes: u64,
@@ -150,7 +158,77 @@ fn find(target: &str, runs_dir: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
+/// The run of exactly this name in `runs_dir`: no path, no prefix, no link, and
+/// nothing hidden. The name may come from outside.
+///
+/// # Errors
+///
+/// [`StoreError::BadName`] when the name leads elsewhere, [`StoreError::NotARun`]
+/// when there is no run of that name.
+pub fn run_in(id: &str, runs_dir: &Path) -> Result<OpenRun, StoreError> {
+    let path = inside(runs_dir, id)?;
+    // A NUL ends a path for the system and not for us; the rest is hidden.
+    if id.starts_with('.') || id.contains('\0') {
+        return Err(StoreError::BadName { name: id.to_owned() });
+    }
+    let directory = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+    if !directory || !is_run(&path) {
+        return Err(StoreError::NotARun { path });
+    }
+    Ok(OpenRun { path, id: id.to_owned() })
+}
+
 impl OpenRun {
+    /// Whether the run has a file of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::BadName`] when the name leads out of the directory,
+    /// [`StoreError::Io`] when the directory cannot be read.
+    pub fn has(&self, name: &str) -> Result<bool, StoreError> {
+        let path = inside(&self.path, name)?;
+        path.try_exists().map_err(StoreError::io("look for", &path))
+    }
+
+    /// When its manifest or its rows were written last.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] when the directory cannot be read.
+    pub fn measured_at(&self) -> Result<SystemTime, StoreError> {
+        measured_at(&self.path)
+    }
+
+    /// What people wrote about the run; nothing where they did not.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Notes`] for a file that is not of this form,
+    /// [`StoreError::Io`] or [`StoreError::TooLarge`] for one that cannot be
+    /// read.
+    pub fn notes(&self) -> Result<Notes, StoreError> {
+        let path = self.path.join(NOTES);
+        match read_file(&path, NOTES_BYTES) {
+            Ok(bytes) => notes::decode(&bytes).map_err(|source| StoreError::Notes { path, source }),
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Notes::default())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what people say about the run in place of what they said before,
+    /// whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::notes`]: what cannot be read is not written over. And
+    /// [`StoreError::Io`] when it cannot be written.
+    pub fn write_notes(&self, notes: &Notes) -> Result<(), StoreError> {
+        self.notes()?;
+        write_file_atomic(&self.path.join(NOTES), &notes::encode(notes))
+    }
+
     /// The bytes of a file of the run, `run.json` say.
     ///
     /// # Errors
@@ -252,8 +330,7 @@ pub fn list_runs(runs_dir: &Path) -> Result<Vec<RunEntry>, StoreError> {
         if !directory || id.starts_with('.') || !is_run(&path) {
             continue;
         }
-        let modified = fs::metadata(&path).and_then(|found| found.modified());
-        let modified = modified.map_err(StoreError::io("look into", &path))?;
+        let modified = measured_at(&path)?;
         let size_bytes = size_of_files(&path)?;
         runs.push(RunEntry { id, path, modified, size_bytes });
     }
@@ -264,7 +341,7 @@ pub fn list_runs(runs_dir: &Path) -> Result<Vec<RunEntry>, StoreError> {
 impl RunEntry {
     /// When the run was made, in milliseconds since 1970. An id says it; of a
     /// directory that a person named only the last change is known.
-    fn made_ms(&self) -> u64 {
+    pub fn made_ms(&self) -> u64 {
         let modified = || {
             let since = self.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
             since.as_millis().try_into().unwrap_or(u64::MAX)
@@ -281,11 +358,20 @@ impl RunEntry {
 /// As [`open_run`]; [`StoreError::Outside`] when the run or the trash does not
 /// lie in `runs_dir` itself.
 pub fn remove_run(target: &str, runs_dir: &Path) -> Result<PathBuf, StoreError> {
-    let run = open_run(target, runs_dir)?;
+    trash(&open_run(target, runs_dir)?, runs_dir)
+}
+
+/// Moves a run to the trash as [`remove_run`] does.
+///
+/// # Errors
+///
+/// [`StoreError::Outside`] when the run or the trash does not lie in `runs_dir`
+/// itself, [`StoreError::Io`] when it cannot be moved.
+pub fn trash(run: &OpenRun, runs_dir: &Path) -> Result<PathBuf, StoreError> {
     let full = |path: &Path| fs::canonicalize(path).map_err(StoreError::io("open", path));
     let (path, home) = (full(&run.path)?, full(runs_dir)?);
     if path.parent() != Some(&home) || run.id.starts_with('.') {
-        return Err(StoreError::Outside { path: run.path, runs_dir: runs_dir.to_owned() });
+        return Err(StoreError::Outside { path: run.path.clone(), runs_dir: runs_dir.to_owned() });
     }
     let trash = home.join(TRASH);
     match fs::create_dir(&trash) {
@@ -312,6 +398,18 @@ pub fn remove_run(target: &str, runs_dir: &Path) -> Result<PathBuf, StoreError> 
 /// rows; one of the two makes a run.
 fn is_run(path: &Path) -> bool {
     path.join("run.json").is_file() || rows_files(path).is_ok_and(|files| !files.is_empty())
+}
+
+/// The last change of a run's manifest or rows; of its directory where there
+/// is neither any more.
+fn measured_at(run: &Path) -> Result<SystemTime, StoreError> {
+    let changed = |path: PathBuf| fs::metadata(path).and_then(|found| found.modified());
+    let rows = rows_files(run)?.into_iter().map(RowsFile::name);
+    let files = rows.chain(["run.json".to_owned()]).map(|name| run.join(name));
+    match files.filter_map(|file| changed(file).ok()).max() {
+        Some(last) => Ok(last),
+        None => changed(run.to_owned()).map_err(StoreError::io("look into", run)),
+    }
 }
 
 fn size_of_files(directory: &Path) -> Result<u64, StoreError> {

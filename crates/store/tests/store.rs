@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use measure::{At, Carries, Event, Planned, Record};
 use store::{
     Appended, Joined, Note, Output, PART_SPAN, PartWriter, RunDirectory, RunId, StoreError,
-    list_runs, open_run, read_file, remove_run, write_file_atomic,
+    list_runs, open_run, read_file, remove_run, run_in, trash, write_file_atomic,
 };
+use wire::notes::Notes;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -371,4 +372,48 @@ fn what_is_appended_follows_what_was_there() {
     let error = Appended::open(&folder.join("no/summary.md")).expect_err("there is no folder");
     assert!(error.to_string().contains("check the path"), "{error}");
     Appended::open(&folder.0).expect_err("a folder is no file");
+}
+
+#[test]
+fn notes_are_written_whole_and_come_back() {
+    let folder = Folder::new();
+    let run = open(&folder.run(1, &[&[0]]));
+    assert_eq!(run.notes().expect("there are none"), Notes::default());
+    let before = run.measured_at().expect("it is a run");
+    let notes = Notes::new(&["baseline".to_owned()], "冷启动\n<script>").expect("they are short");
+    run.write_notes(&notes).expect("the disk takes them");
+    assert_eq!(run.notes().expect("they are whole"), notes);
+    assert_eq!(run.measured_at().expect("it is a run"), before, "notes measure nothing");
+    assert_eq!(names(&run.path), ["notes.json", "requests-0-0.parquet", "run.json"]);
+}
+
+#[test]
+fn notes_that_cannot_be_read_are_not_written_over() {
+    let folder = Folder::new();
+    let run = open(&folder.run(1, &[&[0]]));
+    let path = run.path.join("notes.json");
+    let newer = br#"{"format_version":9}"#;
+    fs::write(&path, newer).unwrap();
+    assert!(matches!(run.notes(), Err(StoreError::Notes { .. })));
+    assert!(matches!(run.write_notes(&Notes::default()), Err(StoreError::Notes { .. })));
+    assert_eq!(fs::read(&path).unwrap(), newer);
+}
+
+#[test]
+fn a_run_by_its_exact_name_lies_in_the_runs_directory() {
+    let folder = Folder::new();
+    let made = folder.run(1, &[&[0]]);
+    let id = made.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let run = run_in(&id, &folder.0).expect("it lies there");
+    assert_eq!((run.id.as_str(), run.path.as_path()), (id.as_str(), made.path()));
+    std::os::unix::fs::symlink(made.path(), folder.join("link")).unwrap();
+    for other in ["", ".", "..", "latest", &id[..10], "link", &format!("../{id}"), "a/b", "a\0b"] {
+        assert!(run_in(other, &folder.0).is_err(), "{other:?}");
+    }
+    let place = trash(&run, &folder.0).expect("it lies there");
+    assert_eq!(place, folder.join(".trash").canonicalize().unwrap().join(&id));
+    assert!(run_in(&id, &folder.0).is_err());
+    for hidden in [".trash", &format!(".trash/{id}")] {
+        assert!(matches!(run_in(hidden, &folder.0), Err(StoreError::BadName { .. })), "{hidden}");
+    }
 }
