@@ -6,7 +6,7 @@ use std::time::Duration;
 use report::lang::Lang;
 
 use crate::command::{
-    bench, explain, export, import, report as report_command, runs, selftest, sim,
+    bench, explain, export, import, report as report_command, runs, selftest, sim, ui,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -75,6 +75,7 @@ fn command() -> Command {
                 .subcommand(Command::new("ls").about("List runs, newest first").arg(runs_dir()))
                 .subcommand(Command::new("rm").about("Move a run to RUNS-DIR/.trash").arg(run_argument()).arg(runs_dir())),
         )
+        .subcommand(ui_command())
         .subcommand(
             Command::new("selftest")
                 .about("Find what the instrument itself errs by on this machine, and store it")
@@ -138,6 +139,16 @@ fn serve_command() -> Command {
         .arg(Arg::new("role-at-accept").long("role-at-accept").action(ArgAction::SetTrue).help("Send the role event when the request is accepted"))
         .arg(Arg::new("cases").long("cases").value_name("DIR").help("Play the cases of DIR/cases.json: POST /CASE-ID/… answers with its bytes on its time line"))
         .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Write true instants to this file at the end"))
+}
+
+fn ui_command() -> Command {
+    Command::new("ui")
+        .about("Show runs, overlays, the playground and the glossary in a browser, from this machine")
+        .arg(Arg::new("port").long("port").value_name("N").default_value("8321").help("Port, 0 for a free one"))
+        .arg(Arg::new("host").long("host").value_name("IP").default_value("127.0.0.1").help("Address to listen on; any but loopback needs --token"))
+        .arg(runs_dir())
+        .arg(Arg::new("token").long("token").value_name("TOKEN").help("What a browser must show; GOODPUT_UI_TOKEN says it without a trace in the list of processes"))
+        .arg(lang_argument())
 }
 
 fn lang_argument() -> Arg {
@@ -242,6 +253,13 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             ),
             _ => unreachable!("clap asks for a subcommand"),
         },
+        Some(("ui", matches)) => ui::run(&ui::Arguments {
+            host: &text(matches, "host").unwrap_or_default(),
+            port: &text(matches, "port").unwrap_or_default(),
+            runs_dir: text(matches, "runs-dir").as_deref(),
+            token: text(matches, "token").or_else(|| std::env::var("GOODPUT_UI_TOKEN").ok()),
+            lang: lang(text(matches, "lang").as_deref())?,
+        }),
         Some(("selftest", matches)) => selftest::run(
             matches.get_flag("quick"),
             text(matches, "runs-dir").as_deref(),

@@ -40,13 +40,25 @@ fn print(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
-/// Blocks until SIGINT or SIGTERM.
-fn wait_for_signal() -> std::io::Result<()> {
-    use nix::sys::signal::{SigSet, Signal};
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_block()?;
-    set.wait()?;
-    Ok(())
+/// SIGINT and SIGTERM, held back from this thread and from those that it
+/// starts from now on: one that comes before the wait begins would else end
+/// another thread, and the whole program with it.
+struct Signals(nix::sys::signal::SigSet);
+
+impl Signals {
+    /// Holds them back. Servers are started after it.
+    fn hold() -> std::io::Result<Self> {
+        use nix::sys::signal::{SigSet, Signal};
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGINT);
+        set.add(Signal::SIGTERM);
+        set.thread_block()?;
+        Ok(Self(set))
+    }
+
+    /// Blocks until one of them comes.
+    fn wait(&self) -> std::io::Result<()> {
+        self.0.wait()?;
+        Ok(())
+    }
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use measure::Record;
 use measure::accuracy::{self, Truth};
-use measure::picture::picture;
 use measure::summary::Summary;
 use measure::threshold::Threshold;
 use report::html::{Page, PageRun};
@@ -135,15 +134,7 @@ impl Pages {
 
 /// A run as pages show it.
 pub(crate) fn page_run(records: &[Record], summary: &Summary, notes: &[String]) -> PageRun {
-    let id = &summary.facts.run_id;
-    let short: String = id.chars().skip(id.len().saturating_sub(6)).collect();
-    let model = summary.facts.model.as_deref().unwrap_or("run");
-    PageRun {
-        name: format!("{model} {short}").trim_end().to_owned(),
-        summary: summary.clone(),
-        picture: picture(records, summary),
-        notes: notes.to_vec(),
-    }
+    PageRun::of(records, summary, notes)
 }
 
 /// The folder of run directories.

@@ -1,11 +1,11 @@
-// The page: its head, and the part of it that the address names.
+// The page of a report: the part of it that the address names.
 
-import { render } from 'preact';
 import { html } from 'goodput/html';
+import { mount } from 'goodput/frame';
 import { Glossary } from 'goodput/glossary';
 import { Playground } from 'goodput/playground';
 import { Report } from 'goodput/report';
-import { isDark, lang, link, page, say, set, useAddress } from 'goodput/settings';
+import { page, say, useAddress } from 'goodput/settings';
 
 /** The parts of a page that holds its runs. */
 const PARTS = [
@@ -14,26 +14,6 @@ const PARTS = [
   { path: '/glossary', name: 'nav_glossary' },
 ];
 
-function Head() {
-  const { path } = useAddress();
-  const other = lang() === 'zh' ? 'en' : 'zh';
-  return html`<header class="top">
-    <a class="brand" href=${link('/')}>goodput</a>
-    <nav aria-label=${say('nav')}>
-      ${PARTS.map(
-        (part) => html`<a href=${link(part.path)} aria-current=${path === part.path ? 'page' : undefined}>
-          ${say(part.name)}</a>`,
-      )}
-    </nav>
-    <span class="switches">
-      <button type="button" id="switch-lang" lang=${other === 'zh' ? 'zh-CN' : 'en'}
-        onClick=${() => set({ lang: other })}>${other === 'zh' ? '中文' : 'English'}</button>
-      <button type="button" id="switch-theme" aria-pressed=${isDark() ? 'true' : 'false'}
-        onClick=${() => set({ theme: isDark() ? 'light' : 'dark' })}>${say('switch_theme')}</button>
-    </span>
-  </header>`;
-}
-
 function Body() {
   const { path } = useAddress();
   if (path === '/playground') return html`<${Playground} />`;
@@ -41,15 +21,4 @@ function Body() {
   return html`<${Report} runs=${page.runs} />`;
 }
 
-function App() {
-  return html`<${Head} />
-    <main id="main"><${Body} /></main>
-    <footer><p class="soft">${say('footer', { version: page.version })}</p></footer>`;
-}
-
-const root = document.getElementById('app');
-if (root !== null) {
-  root.textContent = '';
-  render(html`<${App} />`, root);
-  performance.mark('goodput-rendered');
-}
+mount({ parts: PARTS, Body, foot: () => say('footer', { version: page.version }) });

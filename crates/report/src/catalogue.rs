@@ -4,10 +4,12 @@
 
 mod page;
 pub mod report;
+mod web;
 
 use measure::metric::Text;
 
 pub use page::PAGE;
+pub use web::WEB;
 
 /// The gaps of a text: the names in its braces, sorted.
 pub fn gaps(text: &str) -> Vec<&str> {
@@ -43,9 +45,11 @@ mod tests {
     use super::*;
 
     /// The words in quotes in the page's own scripts, and what stands before
-    /// each.
-    fn quoted() -> Vec<(&'static str, &'static str)> {
-        let own = crate::html::SCRIPTS.iter().filter(|one| one.name.starts_with("goodput/"));
+    /// each; those of the web page only when asked for.
+    fn quoted(web: bool) -> Vec<(&'static str, &'static str)> {
+        let own = crate::html::SCRIPTS
+            .iter()
+            .filter(|one| one.name.starts_with("goodput/") && (web || !one.web_only));
         let word = |text: &str| {
             text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit())
         };
@@ -68,13 +72,12 @@ mod tests {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
-    #[test]
-    fn no_key_of_the_pages_is_missing_unused_or_in_one_language() {
+    /// What is wrong with the keys of a kind of page.
+    fn faults_of(keys: &[&(&str, Text)], quoted: &[(&str, &str)]) -> Vec<String> {
         let mut faults: Vec<String> =
-            PAGE.iter().flat_map(|(key, text)| faults(key, *text)).collect();
-        let quoted = quoted();
-        for (place, (key, _)) in PAGE.iter().enumerate() {
-            if PAGE[..place].iter().any(|(other, _)| other == key) {
+            keys.iter().flat_map(|(key, text)| faults(key, *text)).collect();
+        for (place, (key, _)) in keys.iter().enumerate() {
+            if keys[..place].iter().any(|(other, _)| other == key) {
                 faults.push(format!("{key}: twice"));
             }
             if !quoted.iter().any(|(_, word)| word == key) {
@@ -85,10 +88,19 @@ mod tests {
             before.ends_with("say(") || word.starts_with("fault_") || word.starts_with("preset_")
         });
         for (_, word) in said {
-            if PAGE.iter().all(|(key, _)| key != word) {
+            if keys.iter().all(|(key, _)| key != word) {
                 faults.push(format!("{word}: a script says it, the catalogue lacks it"));
             }
         }
+        faults
+    }
+
+    #[test]
+    fn no_key_of_the_pages_is_missing_unused_or_in_one_language() {
+        let report: Vec<_> = PAGE.iter().collect();
+        let web: Vec<_> = PAGE.iter().chain(WEB).collect();
+        let mut faults = faults_of(&report, &quoted(false));
+        faults.extend(faults_of(&web, &quoted(true)));
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 }

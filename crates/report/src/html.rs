@@ -1,8 +1,10 @@
 //! A page for a browser: one file with everything in it, which opens from a
-//! disk without a network. The scripts and the style sheet lie in `assets`; the
-//! data is JSON with its columns in base64.
+//! disk without a network, or the shell of the local web page, which fetches
+//! its scripts and its runs. The scripts and the style sheets lie in `assets`;
+//! the data is JSON with its columns in base64.
 
 mod data;
+mod shell;
 mod still;
 
 use crate::catalogue::report::NEEDS_SCRIPT;
@@ -10,6 +12,7 @@ use crate::lang::Lang;
 
 pub(crate) use data::escaped;
 pub use data::{Page, PageRun, WebPage};
+pub use shell::{ASSETS, Shell, shell};
 
 /// A script of the page, by the name under which others import it.
 #[derive(Clone, Copy, Debug)]
@@ -22,16 +25,28 @@ pub struct Script {
     pub text: &'static str,
     /// What makes a module of a vendored file that is none.
     pub behind: &'static str,
+    /// Whether only the web page needs it, so that a report does without.
+    pub web_only: bool,
 }
 
 macro_rules! scripts {
-    ($($name:literal $file:literal $($behind:literal)?;)*) => {
-        /// Every script, vendored ones first.
+    (
+        $($name:literal $file:literal $($behind:literal)?;)*
+        web { $($web:literal $web_file:literal;)* }
+    ) => {
+        /// Every script, vendored ones first, those of the web page last.
         pub const SCRIPTS: &[Script] = &[$(Script {
             name: $name,
             file: $file,
             text: include_str!(concat!("../assets/", $file)),
             behind: concat!($($behind)?),
+            web_only: false,
+        },)* $(Script {
+            name: $web,
+            file: $web_file,
+            text: include_str!(concat!("../assets/", $web_file)),
+            behind: "",
+            web_only: true,
         },)*];
     };
 }
@@ -51,26 +66,34 @@ scripts! {
     "goodput/charts" "charts.js";
     "goodput/playground" "playground.js";
     "goodput/report" "report.js";
+    "goodput/frame" "frame.js";
     "goodput/app" "app.js";
+    web {
+        "goodput/server" "server.js";
+        "goodput/notes" "notes.js";
+        "goodput/runs" "runs.js";
+        "goodput/web" "web.js";
+    }
 }
 
 /// The style sheets, in the order in which they apply.
 pub const STYLES: &[&str] =
     &[include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/page.css")];
 
+/// What the web page adds to them.
+pub const WEB_STYLE: &str = include_str!("../assets/web.css");
+
 /// The page as one file.
 pub fn file(page: &Page<'_>, lang: Lang) -> String {
     let style: String = STYLES.concat();
     let imports: serde_json::Map<String, serde_json::Value> = SCRIPTS
         .iter()
+        .filter(|script| !script.web_only)
         .map(|script| (script.name.to_owned(), data::inline(script).into()))
         .collect();
     let imports = data::embedded(&serde_json::json!({ "imports": imports }));
     let title = data::escaped(&page.title());
-    let language = match lang {
-        Lang::En => "en",
-        Lang::Zh => "zh-CN",
-    };
+    let language = language(lang);
     let data = data::embedded(&page.json(lang));
     format!(
         "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -83,6 +106,14 @@ pub fn file(page: &Page<'_>, lang: Lang) -> String {
         data::escaped(lang.pick(NEEDS_SCRIPT)),
         still::markup(&page.documents(lang)),
     )
+}
+
+/// The language of a page as markup names it.
+const fn language(lang: Lang) -> &'static str {
+    match lang {
+        Lang::En => "en",
+        Lang::Zh => "zh-CN",
+    }
 }
 
 /// What a file may do: run what is in it, and load nothing.

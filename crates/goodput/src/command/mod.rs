@@ -8,3 +8,4 @@ pub(crate) mod report;
 pub(crate) mod runs;
 pub(crate) mod selftest;
 pub(crate) mod sim;
+pub(crate) mod ui;

@@ -26,13 +26,14 @@ pub(crate) fn serve(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let listen = Listen { bind, ..Listen::default() };
     let truth =
         arguments.ground_truth.map(|path| store::Output::open(path.as_ref())).transpose()?;
+    let signals = crate::Signals::hold().map_err(Failure::internal)?;
     let started = match arguments.cases {
         Some(folder) => Server::start_with(listen, cases(folder)?),
         None => Server::start(Config { listen, engine: arguments.engine.clone() }),
     };
     let server = started.map_err(|error| Failure::new(Exit::Usage, error))?;
     crate::say(&format!("listening on {}; stop with Ctrl-C", server.url()));
-    crate::wait_for_signal().map_err(Failure::internal)?;
+    signals.wait().map_err(Failure::internal)?;
     let log = server.stop();
     if let Some(truth) = truth {
         let lines: Vec<u8> = log.truths.iter().flat_map(wire::truth::encode_line).collect();

@@ -30,3 +30,5 @@ mod runs;
 mod seed;
 // Errors of the client against a server's own clock.
 mod truth;
+// `ui`: the local web page.
+mod ui;

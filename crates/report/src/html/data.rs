@@ -2,14 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use measure::Record;
 use measure::metric::{Branch, METRICS, Metric, Text};
-use measure::picture::{Cloud, Lane, Picture, Shape};
+use measure::picture::{self, Cloud, Lane, Picture, Shape};
 use measure::request::Settings;
 use measure::summary::Summary;
 use serde_json::{Map, Value, json};
 
 use super::Script;
-use crate::catalogue::PAGE;
+use crate::catalogue::{PAGE, WEB};
 use crate::content::document;
 use crate::document::{Block, Document, Pair};
 use crate::explain;
@@ -42,6 +43,20 @@ pub struct PageRun {
 }
 
 impl PageRun {
+    /// A run as pages show it, named by its model and the end of its id, which
+    /// is what differs between runs; `notes` are what must be said of its files.
+    pub fn of(records: &[Record], summary: &Summary, notes: &[String]) -> Self {
+        let id = &summary.facts.run_id;
+        let short: String = id.chars().skip(id.len().saturating_sub(6)).collect();
+        let model = summary.facts.model.as_deref().unwrap_or("run");
+        Self {
+            name: format!("{model} {short}").trim_end().to_owned(),
+            summary: summary.clone(),
+            picture: picture::picture(records, summary),
+            notes: notes.to_vec(),
+        }
+    }
+
     /// The run as data.
     pub fn json(&self) -> Value {
         run(self)
@@ -77,6 +92,9 @@ impl WebPage<'_> {
     /// The page's data.
     pub fn json(&self, lang: Lang) -> Value {
         let mut page = common("web", lang, self.version);
+        if let Some(Value::Object(words)) = page.get_mut("words") {
+            words.extend(WEB.iter().map(|(key, words)| ((*key).to_owned(), text(*words))));
+        }
         page.insert("runs".to_owned(), json!([]));
         Value::Object(page)
     }
