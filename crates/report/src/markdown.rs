@@ -2,11 +2,9 @@
 //! page of a CI job. What a reader judges by stands open, in the order in which
 //! it is asked for; the other sections are folded away.
 
-use measure::metric::Text;
-
+use crate::catalogue::report::SECTIONS_CUT;
 use crate::document::{Block, Document, Pair, Section, Table};
 use crate::html;
-use crate::lang::Lang;
 use crate::terminal::harmless;
 
 /// Sections that stand open, in this order. The numbers before their headings
@@ -47,24 +45,17 @@ pub fn render(document: &Document, chart: Option<Chart<'_>>) -> String {
     page.text
 }
 
-/// What is left out where a page takes no more.
-const CUT: Text = Text {
-    en: "The sections are left out: this page takes no more.",
-    zh: "各节略去：此页面容纳不下更多内容。",
-};
-
 /// The report in at most so many bytes: whole, else its head with a sentence
 /// that says so, else nothing.
 pub fn render_within(
     document: &Document,
     chart: Option<Chart<'_>>,
     most_bytes: u64,
-    lang: Lang,
 ) -> Option<String> {
     let fits = |text: &String| text.len() as u64 <= most_bytes;
     let cut = || {
         let mut page = head(document, chart);
-        page.paragraph(lang.pick(CUT));
+        page.paragraph(document.lang.pick(SECTIONS_CUT));
         page.text
     };
     let whole = Some(render(document, chart)).filter(fits);
@@ -258,7 +249,6 @@ mod tests {
     use measure::validity::Verdict;
 
     use super::*;
-    use crate::catalogue::faults;
     use crate::document::Row;
 
     /// What servers and users could write to take a page over.
@@ -370,6 +360,7 @@ mod tests {
         ];
         let section = |id| Section { id, title: own(), blocks: blocks.clone() };
         Document {
+            lang: crate::lang::Lang::En,
             title: own(),
             verdict: Some(Verdict::Invalid),
             headline: format!("INVALID · {text}"),
@@ -406,12 +397,11 @@ mod tests {
         let document = filled("x");
         let whole = render(&document, None);
         let bytes = whole.len() as u64;
-        let within = |bytes| render_within(&document, None, bytes, Lang::En);
+        let within = |bytes| render_within(&document, None, bytes);
         assert_eq!(within(bytes), Some(whole));
         let head = within(bytes - 1).expect("the head fits");
         assert!(head.contains("**INVALID**") && !head.contains("<details>"), "{head}");
         assert!(head.ends_with("this page takes no more.\n"), "{head}");
         assert_eq!(within(10), None);
-        assert_eq!(faults("CUT", CUT), Vec::<String>::new());
     }
 }

@@ -112,7 +112,7 @@ impl StepSummary {
         let room = STEP_SUMMARY_BYTES.saturating_sub(self.0.bytes()? + 1);
         let lines = shown.lines();
         let chart = Some(Chart::Lines(&lines));
-        match render_within(&shown.document, chart, room, shown.lang) {
+        match render_within(&shown.document, chart, room) {
             Some(text) => self.0.write(format!("\n{text}").as_bytes()),
             None => {
                 crate::say(&format!(

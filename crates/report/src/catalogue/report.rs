@@ -193,4 +193,17 @@ texts! {
     TRUTH_TITLE = "Error of the client against ground truth (µs), {joined} requests joined, {unmatched} not", "压测端相对真值（ground truth）的误差（µs）：匹配 {joined} 个请求，未匹配 {unmatched} 个";
     TRUTH_ABSOLUTE = "absolute", "绝对时刻";
     TRUTH_FIGURES = "n {n}, mean {mean}, {figures}", "n {n}，均值 {mean}，{figures}";
+
+    // Charts of files.
+    CURVES_TITLE = "Share of requests whose answer began (TTFT) and ended (E2EL) within a time", "在某一时间内开始应答（TTFT）和结束应答（E2EL）的请求占比";
+    CURVES_SIMULATED = "SIMULATED", "模拟";
+    NO_CURVE_NO_REQUESTS = "No curve: there are no requests.", "没有曲线：没有任何请求。";
+    NO_CURVE_NONE_WELL = "No curve: none of the {of} requests ended well.", "没有曲线：{of} 个请求无一成功。";
+    NO_CURVE_ONE = "No curve: it needs two requests that ended well. The only one: {figures}.", "没有曲线：至少需要两个成功的请求。唯一的一个：{figures}。";
+    NO_CURVE_UNMEASURED = "No curve: neither TTFT nor E2EL could be measured.", "没有曲线：TTFT 和 E2EL 均无法测得。";
+    CURVES_ENDED = "{ok} of {of} requests ended well.", "{of} 个请求中 {ok} 个成功。";
+    BARS_TITLE = "TTFT of the {ok} requests that ended well, log axis", "{ok} 个成功请求的 TTFT，对数轴";
+    NO_BARS = "No bars: fewer than two requests have a TTFT.", "没有柱状图：有 TTFT 的请求不足两个。";
+    BARS_NEVER = "without one: {never} requests failed or were empty", "没有 TTFT：{never} 个请求失败或应答为空";
+    SECTIONS_CUT = "The sections are left out: this page takes no more.", "各节略去：此页面容纳不下更多内容。";
 }
