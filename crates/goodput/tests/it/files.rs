@@ -100,7 +100,7 @@ fn a_page_that_cannot_be_written_costs_nothing() {
 #[test]
 fn a_page_never_grows_over_what_is_taken_of_a_step() {
     let workplace = Workplace::new();
-    let page = workplace.file("page.md", "x".repeat(STEP_BYTES - 1_000));
+    let page = workplace.file("page.md", "x".repeat(STEP_BYTES - 2_500));
     in_a_job(&workplace, page, &[]).exits(0);
     let cut = workplace.read(page);
     assert!(cut.len() <= STEP_BYTES && cut.contains("run 0") && !cut.contains("<details>"));
