@@ -147,7 +147,8 @@ proptest! {
         }
         for shape in &picture.shapes {
             prop_assert_eq!(shape.edges.len(), shape.counts.len());
-            prop_assert_eq!(total(&shape.counts) as u64, if shape.edges.is_empty() { 0 } else { shape.n });
+            let drawn = if shape.edges.is_empty() { 0 } else { shape.n };
+            prop_assert_eq!(total(&shape.counts) as u64, drawn);
             prop_assert!(shape.values.is_sorted());
         }
         for cloud in [&picture.ttft_by_input, &picture.lateness] {
