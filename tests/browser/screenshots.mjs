@@ -19,13 +19,12 @@ async function take(name, hash, height, prepare = async () => {}) {
   await close();
 }
 
-const charts = async (page) => {
-  await page.locator('#tail').scrollIntoViewIfNeeded();
-  await page.evaluate(() => document.getElementById('tail').scrollIntoView());
-  await page.waitForTimeout(200);
+const toSection = (id) => async (page) => {
+  await page.evaluate((id) => document.getElementById(id).scrollIntoView(), id);
+  await page.waitForTimeout(500);
 };
-await take('report-light', '#/?theme=light', 1000);
-await take('report-dark', '#/?theme=dark', 1000, charts);
+await take('report-light', '#/?theme=light', 1000, toSection('offered'));
+await take('report-dark', '#/?theme=dark', 1250, toSection('tail'));
 await take('playground', '#/playground?theme=light', 1250);
 
 // The terminal's text in a terminal's colours.

@@ -2,6 +2,7 @@
 //! points and the time lines of single requests. Everything is small, whatever
 //! the size of the run; where points are left out, the extremes stay.
 
+use crate::facts::{LoadFacts, LoadKind};
 use crate::metric::{How, find};
 use crate::outcome::Outcome;
 use crate::quantile;
@@ -9,6 +10,7 @@ use crate::record::Record;
 use crate::request::{Timed, start_of};
 use crate::summary::Summary;
 use crate::unit::{At, Span};
+use crate::validity::lateness;
 use crate::window;
 
 /// Latencies that are drawn, by metric key.
@@ -63,8 +65,10 @@ pub struct Picture {
     pub over_time: OverTime,
     /// TTFT in ms against prompt tokens.
     pub ttft_by_input: Cloud,
-    /// How late requests were sent in ms, against seconds.
+    /// How late the client sent in ms, as validity judges it, against seconds.
     pub lateness: Cloud,
+    /// How long a cap held requests back in ms, against seconds.
+    pub cap_wait: Cloud,
     /// Time lines of single requests.
     pub lanes: Vec<Lane>,
     /// Requests as three numbers each.
@@ -196,7 +200,8 @@ pub fn picture(records: &[Record], summary: &Summary) -> Picture {
         series: series(records, &fine, output_tokens),
         shapes: SHAPES.iter().map(|key| shape(key, &samples(key, &timed))).collect(),
         ttft_by_input: ttft_by_input(&timed),
-        lateness: lateness(records),
+        lateness: waits(records, |record| lateness(record, &summary.facts.load)),
+        cap_wait: waits(records, |record| cap_wait(record, &summary.facts.load)),
         lanes: lanes(&timed),
         requests: requests(&timed),
     }
@@ -427,13 +432,19 @@ fn ttft_by_input(timed: &[Timed<'_>]) -> Cloud {
     cloud(points.collect())
 }
 
-fn lateness(records: &[Record]) -> Cloud {
+/// Spans of requests in ms, against when these were intended.
+fn waits(records: &[Record], span: impl Fn(&Record) -> Option<Span>) -> Cloud {
     let points = records.iter().filter_map(|record| {
-        let sent_at = record.stamps.sent_at?;
-        let intended_at = record.stamps.intended_at;
-        Some((((intended_at - At::ZERO).s()) as f32, (sent_at - intended_at).ms() as f32))
+        let at = record.stamps.intended_at - At::ZERO;
+        Some((at.s() as f32, span(record)?.ms() as f32))
     });
     cloud(points.collect())
+}
+
+fn cap_wait(record: &Record, load: &LoadFacts) -> Option<Span> {
+    let stamps = &record.stamps;
+    let held = stamps.released_at? - stamps.intended_at;
+    (load.kind == LoadKind::Capped && record.source.is_none()).then_some(held)
 }
 
 /// Points by their x, thinned so that of neighbours the lowest and the highest

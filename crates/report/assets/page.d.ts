@@ -75,6 +75,7 @@ export type Picture = {
   over_time: { step_s: number; from_s: number; in_flight: Column; of: Percentiles[] };
   ttft_by_input: Cloud;
   lateness: Cloud;
+  cap_wait: Cloud;
   client_lag_us: number[] | null;
   lanes: Lane[];
   requests: { ttft_ms: Column; e2el_ms: Column; tokens: Column; of: number };

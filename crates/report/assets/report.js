@@ -49,7 +49,7 @@ function Head({ run, several }) {
   const document = run.documents[lang()];
   return html`<header class="head">
     ${several ? html`<p class="run-name">${run.name}</p>` : html`<h1>${document.title}</h1>`}
-    ${run.simulated ? html`<p class="simulated">${say('simulated')}</p>` : null}
+    ${run.simulated && several ? html`<p class="simulated">${say('simulated')}</p>` : null}
     <p class="headline"><span class=${`verdict ${document.verdict}`}>${document.verdict}</span>
       ${' '}${document.headline.replace(document.verdict, '').replace(/^ · /, '')}</p>
     ${document.lines.map((line) => html`<p class="soft">${line}</p>`)}
@@ -302,13 +302,14 @@ function Offered({ runs }) {
     add('chart-in-flight', say('chart_in_flight'), say('axis_requests'), [
       { label: say('line_in_flight'), of: (run) => run.picture.in_flight, kind: 'area' },
     ]);
-    const lateness = runs.map((run, at) => ({
-      label: named(say('line_lateness'), run, runs), kind: /** @type {const} */ ('points'), color: at,
-      ...cloud(run.picture.lateness),
-    }));
+    const lateness = runs.flatMap((run, at) => [
+      { label: named(say('line_lateness'), run, runs), points: cloud(run.picture.lateness), color: at * 2 },
+      { label: named(say('line_cap_wait'), run, runs), points: cloud(run.picture.cap_wait), color: at * 2 + 1 },
+    ].filter(({ points }) => points.x.length > 0)
+      .map(({ label, color, points }) => ({ label, color, kind: /** @type {const} */ ('points'), ...points })));
     made.push({
       id: 'chart-lateness',
-      chart: { title: say('chart_lateness'), xLabel: say('axis_time'), yLabel: 'ms', ...joined(lateness) },
+      chart: { title: say('chart_lateness'), xLabel: say('axis_time'), yLabel: 'ms', ...merged(lateness) },
     });
     return made;
   }, [runs, lang()]);
@@ -363,7 +364,7 @@ function Phases({ runs }) {
     );
     return [
       { id: 'chart-ttft-input', chart: { title: say('chart_ttft_input'), xLabel: say('axis_input'),
-        yLabel: 'ms', ...joined(points) } },
+        yLabel: 'ms', ...merged(points) } },
       { id: 'chart-icl-flight', chart: { title: say('chart_icl_flight'), xLabel: say('axis_flight'),
         yLabel: 'ms', ...merged(icl) } },
     ];

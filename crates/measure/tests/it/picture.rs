@@ -121,6 +121,22 @@ fn a_long_time_line_keeps_both_ends_of_its_longest_gap() {
 }
 
 #[test]
+fn lateness_is_the_clients_and_a_cap_is_no_lateness() {
+    // Held back for 300 ms, then sent 2 ms late.
+    let run = records([request(0).intended(1_000).released(1_300).edit(|record| {
+        record.stamps.sent_at = Some(crate::build::at(1_302));
+    })]);
+    let capped = drawn(&run, &facts(LoadKind::Capped));
+    assert_eq!((&capped.lateness.x[..], &capped.lateness.y[..]), (&[1.0][..], &[2.0][..]));
+    assert_eq!(capped.cap_wait.y, [300.0]);
+    let open = drawn(&run, &facts(LoadKind::Open));
+    assert_eq!(open.lateness.y, [302.0]);
+    assert!(open.cap_wait.y.is_empty());
+    // What is due all at once is not late.
+    assert!(drawn(&run, &facts(LoadKind::Burst)).lateness.y.is_empty());
+}
+
+#[test]
 fn an_empty_run_has_an_empty_picture() {
     let picture = drawn(&[], &facts(LoadKind::Open));
     assert!(picture.series.offered.is_empty());

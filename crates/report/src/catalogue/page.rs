@@ -74,6 +74,7 @@ pub const PAGE: &[(&str, Text)] = &[
     ("line_completed", both("completed", "完成")),
     ("line_failed", both("failed", "失败")),
     ("line_in_flight", both("in flight", "在途")),
+    ("line_cap_wait", both("held back by the cap", "因并发上限等待")),
     ("line_lateness", both("late by", "迟到")),
     ("line_tokens", both("output tok/s", "输出 tok/s")),
     ("line_count", both("samples", "样本数")),

@@ -257,6 +257,7 @@ fn picture(picture: &Picture, summary: &Summary) -> Value {
         },
         "ttft_by_input": cloud(&picture.ttft_by_input),
         "lateness": cloud(&picture.lateness),
+        "cap_wait": cloud(&picture.cap_wait),
         "client_lag_us": summary.validity.client_lag_us,
         "lanes": picture.lanes.iter().map(lane).collect::<Vec<_>>(),
         "requests": {
