@@ -319,7 +319,7 @@ test('runs with nothing to draw say so', async () => {
   assert.ok([0, 4].includes(bench('one.html', '-n', '1', '--osl', '1').code));
   for (const name of ['failed.html', 'one.html']) {
     const opened = await open(browser, address(name));
-    await opened.page.waitForSelector('#caveats');
+    await seeAll(opened.page);
     assert.ok((await opened.page.locator('.chart .empty').count()) > 0, name);
     assert.equal(await opened.page.locator('section.part').count(), 11, name);
     assert.deepEqual(await blankCanvases(opened.page), [], name);
