@@ -6,7 +6,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { gapped, numbers } from 'goodput/columns';
 import { Lanes, Plot } from 'goodput/charts';
 import { Term, metric } from 'goodput/glossary';
-import { lang, say, useAddress } from 'goodput/settings';
+import { lang, page, pick, say, useAddress } from 'goodput/settings';
 
 /** @typedef {import('goodput/page').Run} Run */
 /** @typedef {import('goodput/page').Section} Section */
@@ -184,7 +184,7 @@ function Figures({ table, name }) {
     <table>
       <thead><tr>${table.columns.map((title, at) => at === 0 && title === ''
         ? html`<td></td>`
-        : html`<th scope="col">${title}</th>`)}</tr></thead>
+        : html`<th scope="col"><${Heading} title=${title} /></th>`)}</tr></thead>
       <tbody>
         ${table.rows.map(
           (row) => html`<tr>
@@ -198,6 +198,16 @@ function Figures({ table, name }) {
       </tbody>
     </table>
   </div>`;
+}
+
+/**
+ * A heading; what a percentile says is behind it.
+ * @param {{title: string}} props
+ */
+function Heading({ title }) {
+  const leaf = page.tree.flatMap((branch) => branch.leaves)
+    .find((one) => one.symbol === title && one.text !== null);
+  return leaf?.text ? html`<abbr title=${pick(leaf.text)}>${title}</abbr>` : title;
 }
 
 /**

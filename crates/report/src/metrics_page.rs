@@ -9,8 +9,14 @@ use measure::undefined::Undefined;
 use crate::explain::{self, WARNINGS};
 
 /// The branches in the order of the seeds' tree, conditions last.
-const BRANCHES: &[Branch] =
-    &[Branch::Latency, Branch::Throughput, Branch::Efficiency, Branch::Quality, Branch::Workload];
+const BRANCHES: &[Branch] = &[
+    Branch::Latency,
+    Branch::Throughput,
+    Branch::Efficiency,
+    Branch::Quality,
+    Branch::Workload,
+    Branch::Instrument,
+];
 
 const HEAD: &str = "\
 <!-- Made from the registry; do not edit. UPDATE=1 cargo test -p report --test metrics_page -->

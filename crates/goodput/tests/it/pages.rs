@@ -102,3 +102,20 @@ fn a_run_still_being_written_is_shown_as_far_as_it_is() {
     let caveats = page["runs"][0]["documents"]["en"].to_string();
     assert!(caveats.contains("stopped before its end"), "{caveats}");
 }
+
+#[test]
+fn a_run_without_rows_has_an_empty_page_that_says_so() {
+    let (workplace, id) = with_run();
+    for entry in std::fs::read_dir(workplace.at(&format!("runs/{id}"))).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "parquet") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    workplace.run(&["report", &id, "--html", "empty.html"]).exits(0).says(&["no rows"]);
+    let page = data(&workplace.read("empty.html"));
+    let run = &page["runs"][0];
+    assert!(run["notes"].to_string().contains("no rows"), "{}", run["notes"]);
+    assert_eq!(run["picture"]["requests"]["of"], 0);
+    assert_eq!(run["documents"]["en"]["sections"].as_array().unwrap().len(), 11);
+}

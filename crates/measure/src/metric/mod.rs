@@ -61,6 +61,12 @@ pub enum Unit {
     Milliseconds,
     /// Milliseconds a token.
     MillisecondsPerToken,
+    /// Microseconds.
+    Microseconds,
+    /// Seconds.
+    Seconds,
+    /// Requests.
+    Requests,
     /// Tokens a second.
     TokensPerSecond,
     /// Requests a second.
@@ -91,6 +97,9 @@ impl Unit {
         match self {
             Self::Milliseconds => "ms",
             Self::MillisecondsPerToken => "ms/token",
+            Self::Microseconds => "µs",
+            Self::Seconds => "s",
+            Self::Requests => "requests",
             Self::TokensPerSecond => "tok/s",
             Self::RequestsPerSecond => "req/s",
             Self::Share => "share",
@@ -163,6 +172,8 @@ pub enum Branch {
     Quality,
     /// What was sent: conditions rather than results.
     Workload,
+    /// What the client errs by.
+    Instrument,
 }
 
 impl Branch {
@@ -174,6 +185,7 @@ impl Branch {
             Self::Efficiency => Text { en: "Efficiency", zh: "资源效率" },
             Self::Quality => Text { en: "Quality of service", zh: "服务质量" },
             Self::Workload => Text { en: "Workload", zh: "负载" },
+            Self::Instrument => Text { en: "Instrument", zh: "压测端" },
         }
     }
 }

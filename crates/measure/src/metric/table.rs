@@ -13,16 +13,19 @@ pub const METRICS: &[Metric] = &[
         text: Text {
             en: "How long a user waits until the answer begins. It tells the people who own chat \
                  and other interactive services whether the system feels responsive.",
-            zh: "用户从提问到回答开始要等多久。做聊天等交互式服务的人先看它，判断系统反应快不快。",
+            zh: "用户从提问到回答开始要等多久。做聊天等交互式服务的人先看它，判断系统反应快不\
+                 快。",
         },
         unit: Unit::Milliseconds,
         level: Level::Request,
         better: Better::Lower,
         branch: Branch::Latency,
-        formula: "first token arrival − start. A token arrival is an event with text, reasoning or \
+        formula: "first token arrival − start. A token arrival is an event with text, \
+                  reasoning or \
                   tool-call content, or one whose running completion count grew. Start is \
                   intended_at in the headline figures and sent_at in service_metrics.",
-        population: "requests that ended ok; an answer that a proxy held back and delivered at one \
+        population: "requests that ended ok; an answer that a proxy held back and delivered at \
+                     one \
                      instant enters with TTFT = E2EL",
         undefined_when: "the request did not end ok, or the answer came as one JSON body",
         pitfalls: Text {
@@ -34,7 +37,8 @@ pub const METRICS: &[Metric] = &[
         },
         source: "seed texts 000 and 003; the same mark as AIPerf and MLPerf endpoints (first \
                  content of any kind); the start at the intended instant is ours",
-        peers: "vLLM TTFT runs from just before the POST, after the concurrency wait, to the first \
+        peers: "vLLM TTFT runs from just before the POST, after the concurrency wait, to the \
+                first \
                 event with a choice, an empty role chunk included. AIPerf time_to_first_token and \
                 GuideLLM TTFT stop at the first text, reasoning or tool call; genai-bench TTFT at \
                 the first text or reasoning. inference-perf TTFT ignores reasoning and tool calls, \
@@ -49,7 +53,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "TTFC",
         name: Text { en: "Time to first visible text", zh: "首个可见文本延迟" },
         text: Text {
-            en: "How long a user waits until readable text appears. On reasoning models this, and \
+            en: "How long a user waits until readable text appears. On reasoning models this, \
+                 and \
                  not TTFT, is when the answer starts for a person.",
             zh: "用户要等多久才看到可读的正文。对推理模型来说，人感受到的“开始回答”是它，而不是 \
                  TTFT。",
@@ -60,7 +65,8 @@ pub const METRICS: &[Metric] = &[
         branch: Branch::Latency,
         formula: "first event with visible text − start; start as for TTFT",
         population: "requests that ended ok and showed visible text",
-        undefined_when: "the request did not end ok, no visible text came (reasoning or tool calls \
+        undefined_when: "the request did not end ok, no visible text came (reasoning or tool \
+                         calls \
                          only), or the row was imported without it",
         pitfalls: Text {
             en: "A tool call is no visible text: an answer of tool calls alone has no TTFC. \
@@ -93,10 +99,12 @@ pub const METRICS: &[Metric] = &[
         population: "requests that ended ok, streamed reasoning and then showed visible text",
         undefined_when: "TTFC or TTFT is undefined, or no reasoning was streamed",
         pitfalls: Text {
-            en: "Reasoning that is not streamed does not show here: it is inside TTFT. Where only \
+            en: "Reasoning that is not streamed does not show here: it is inside TTFT. Where \
+                 only \
                  a summary is streamed, the time counts from the summary's first text and is too \
                  short.",
-            zh: "没有流式输出的思考不在这里，而是算进了 TTFT。如果只流式输出思考摘要，则从摘要首个\
+            zh: "没有流式输出的思考不在这里，而是算进了 TTFT。如果只流式输出思考摘要，则从摘要\
+                 首个\
                  文本起算，数值偏小。",
         },
         source: "ours",
@@ -111,7 +119,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "TPOT",
         name: Text { en: "Time per output token", zh: "每 token 输出时间" },
         text: Text {
-            en: "The mean pace of one answer after its first token, one number a request. It tells \
+            en: "The mean pace of one answer after its first token, one number a request. It \
+                 tells \
                  how fast decoding is for a user, and compares systems request by request.",
             zh: "首 token 之后，一次回答平均多久出一个 token，每个请求只有一个数。反映用户看到的 \
                  decode 速度，适合按请求比较系统或配置。",
@@ -120,20 +129,24 @@ pub const METRICS: &[Metric] = &[
         level: Level::Request,
         better: Better::Lower,
         branch: Branch::Latency,
-        formula: "(E2EL − TTFT) ÷ (OSL − 1). Where reasoning was not shown word for word: (E2EL − \
+        formula: "(E2EL − TTFT) ÷ (OSL − 1). Where reasoning was not shown word for word: \
+                  (E2EL − \
                   TTFC) ÷ (visible tokens − 1), with visible tokens = OSL − reasoning tokens.",
-        population: "requests that ended ok with one choice and OSL ≥ 2; answers that came at one \
+        population: "requests that ended ok with one choice and OSL ≥ 2; answers that came at \
+                     one \
                      instant stay out",
         undefined_when: "OSL < 2, or fewer than 2 visible tokens where reasoning was hidden; the \
                          number of tokens is unknown; more than one choice shares the stream; the \
                          answer came at one instant; reasoning was hidden and its tokens are not \
                          counted or no visible text came",
         pitfalls: Text {
-            en: "It is an average and hides stalls: read it beside ICL p99. Its mean weighs every \
+            en: "It is an average and hides stalls: read it beside ICL p99. Its mean weighs \
+                 every \
                  request the same while ITL's weighs every token, so the two differ over many \
                  requests. It is too low when the first event carries several tokens; see TPOT \
                  adjusted.",
-            zh: "TPOT 是平均值，会抹掉抖动和停顿，要和 ICL 的 P99 一起看。TPOT 均值按请求加权，ITL \
+            zh: "TPOT 是平均值，会抹掉抖动和停顿，要和 ICL 的 P99 一起看。TPOT 均值按请求加\
+                 权，ITL \
                  均值按 token 加权，多请求时两者不相等。首个事件带多个 token 时 TPOT 偏低，见 TPOT \
                  adjusted。",
         },
@@ -166,14 +179,16 @@ pub const METRICS: &[Metric] = &[
         better: Better::Lower,
         branch: Branch::Latency,
         formula: "(E2EL − TTFT) ÷ (OSL − k₁), with k₁ = tokens of the first output event",
-        population: "requests that ended ok with one choice, whose first output event is known to \
+        population: "requests that ended ok with one choice, whose first output event is known \
+                     to \
                      carry more than one token; answers that came at one instant, or with \
                      reasoning that was not shown word for word, stay out",
         undefined_when: "k₁ is unknown or 1, OSL ≤ k₁, the number of output tokens is unknown, \
                          more than one choice shares the stream, the answer came at one instant, \
                          or reasoning was hidden or summarised",
         pitfalls: Text {
-            en: "Only servers that count tokens per event allow it. Its population is smaller than \
+            en: "Only servers that count tokens per event allow it. Its population is smaller \
+                 than \
                  TPOT's, so the two means must not be compared with each other.",
             zh: "只有逐事件给出 token 数的服务端才能算。它的样本比 TPOT 少，两者的均值不能直接对\
                  比。",
@@ -227,7 +242,8 @@ pub const METRICS: &[Metric] = &[
         text: Text {
             en: "Mean time per later token over the whole run, every token weighing the same. It \
                  suits the pace of the system as a whole, where TPOT suits a single request.",
-            zh: "整个测试中平均多久出一个后续 token，按 token 加权。适合看系统整体的输出节奏；看单\
+            zh: "整个测试中平均多久出一个后续 token，按 token 加权。适合看系统整体的输出节奏；\
+                 看单\
                  个请求用 TPOT。",
         },
         unit: Unit::Milliseconds,
@@ -240,7 +256,8 @@ pub const METRICS: &[Metric] = &[
                   Percentiles are ICL's where at least 99 % of the chunks carry one token, else \
                   null. Imported rows: ICL's figures.",
         population: "gaps of requests that ended ok; answers that came at one instant stay out",
-        undefined_when: "no gaps, the number of output tokens is unknown, reasoning was summarised \
+        undefined_when: "no gaps, the number of output tokens is unknown, reasoning was \
+                         summarised \
                          or hidden and not counted, or no token follows the first chunk; \
                          percentiles also when more than 1 % of the chunks carry several tokens",
         pitfalls: Text {
@@ -248,13 +265,15 @@ pub const METRICS: &[Metric] = &[
                  leave it without percentiles, because a gap spread over tokens hides the stall; \
                  read ICL there. Seed 003 divides by all output tokens, which reads slightly lower \
                  and is given beside it.",
-            zh: "ITL 均值不等于 TPOT 均值：长回答权重更大。chunk 含多个 token 时不给分位数，因为把\
+            zh: "ITL 均值不等于 TPOT 均值：长回答权重更大。chunk 含多个 token 时不给分位数，因\
+                 为把\
                  间隔平摊到 token 会掩盖停顿，此时看 ICL。种子文章 003 除以全部输出 token 数，结果\
                  略低，报告中一并给出。",
         },
         source: "seed text 003 \"LLM inference metrics\" for the weights; the divisor is ours, \
                  since N tokens have N − 1 gaps",
-        peers: "vLLM and EvalScope ITL is our ICL. AIPerf and GuideLLM ITL is our TPOT, one value \
+        peers: "vLLM and EvalScope ITL is our ICL. AIPerf and GuideLLM ITL is our TPOT, one \
+                value \
                 a request; GuideLLM's summary weighs it by tokens and comes near to this mean. \
                 inference-perf ITL: gaps of re-tokenised text, where the tokens of one chunk share \
                 a time, so that its median is often 0. genai-bench has none.",
@@ -286,7 +305,8 @@ pub const METRICS: &[Metric] = &[
             zh: "E2EL 随输出长度增长，只有输出长度相同时才可比。usage 事件、[DONE] 和连接关闭都不\
                  影响它。失败请求不在其中；all_requests_metrics 把失败按无穷大计入。",
         },
-        source: "seed texts 000 and 003; the end mark, chosen so that the identity holds, is ours",
+        source: "seed texts 000 and 003; the end mark, chosen so that the identity holds, is \
+                 ours",
         peers: "vLLM e2el: chat ends at the usage event, completions at the last event with a \
                 choice. AIPerf request_latency: last content chunk. genai-bench: after the usage \
                 event. EvalScope: last event of any kind. inference-perf: after the client has \
@@ -299,7 +319,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "generation",
         name: Text { en: "Token generation time", zh: "token 生成时间" },
         text: Text {
-            en: "How long the answer streams after its first token. It is the decode part of E2EL \
+            en: "How long the answer streams after its first token. It is the decode part of \
+                 E2EL \
                  as the client sees it.",
             zh: "首 token 之后把回答流式输出完用了多久，也就是客户端看到的 decode 阶段时长。",
         },
@@ -312,13 +333,15 @@ pub const METRICS: &[Metric] = &[
                      enters with 0",
         undefined_when: "TTFT or E2EL is undefined",
         pitfalls: Text {
-            en: "It grows with OSL: divide by tokens (TPOT) before comparing. It includes stalls, \
+            en: "It grows with OSL: divide by tokens (TPOT) before comparing. It includes \
+                 stalls, \
                  preemption and the finish lag, so it is more than decode kernels.",
             zh: "它随输出长度增长，比较前应换算成 TPOT。其中还包含停顿、抢占和收尾延迟，不只是 \
                  decode kernel 的时间。",
         },
         source: "seed text 003 \"LLM inference metrics\" (Token Generation Time)",
-        peers: "AIPerf decode_duration and genai-bench output_latency: latency − TTFT under their \
+        peers: "AIPerf decode_duration and genai-bench output_latency: latency − TTFT under \
+                their \
                 own end marks. vLLM's engine metric request_decode_time_seconds is the server's \
                 own view of it. It is not in vLLM bench's result.",
         definition: 1,
@@ -329,9 +352,12 @@ pub const METRICS: &[Metric] = &[
         symbol: "finish lag",
         name: Text { en: "Finish lag", zh: "收尾延迟" },
         text: Text {
-            en: "Time from the last token to the finish event. It is near zero on most servers; a \
-                 large value means that the server or a gateway holds the end of the answer back.",
-            zh: "最后一个 token 到结束事件之间的时间。通常接近 0；偏大说明服务端或网关在回答结尾处\
+            en: "Time from the last token to the finish event. It is near zero on most \
+                 servers; a \
+                 large value means that the server or a gateway holds the end of the answer \
+                 back.",
+            zh: "最后一个 token 到结束事件之间的时间。通常接近 0；偏大说明服务端或网关在回答结\
+                 尾处\
                  有额外耗时。",
         },
         unit: Unit::Milliseconds,
@@ -342,13 +368,15 @@ pub const METRICS: &[Metric] = &[
         population: "requests that ended ok and streamed at least one arrival",
         undefined_when: "the answer came as one JSON body, or the row was imported",
         pitfalls: Text {
-            en: "It is inside E2EL, generation and TPOT but in no gap, so a large finish lag lifts \
+            en: "It is inside E2EL, generation and TPOT but in no gap, so a large finish lag \
+                 lifts \
                  TPOT above the mean gap without any slow token.",
             zh: "它计入 E2EL、生成时间和 TPOT，但不属于任何间隔：收尾延迟大时，TPOT 会高于平均间\
                  隔，而 token 并没有变慢。",
         },
         source: "ours: the remainder that makes TTFT + Σ ICL + finish lag = E2EL exact",
-        peers: "No peer names it. vLLM takes the finish chunk as one more ITL sample, and its chat \
+        peers: "No peer names it. vLLM takes the finish chunk as one more ITL sample, and its \
+                chat \
                 latency runs on to the usage event.",
         definition: 1,
         how: How::Request(|timed| timed.finish_lag()),
@@ -408,7 +436,8 @@ pub const METRICS: &[Metric] = &[
                  同，结果就不可比。",
         },
         source: "ours",
-        peers: "None of the peers prints it; vLLM and AIPerf give percentiles of gaps, which hide \
+        peers: "None of the peers prints it; vLLM and AIPerf give percentiles of gaps, which \
+                hide \
                 how many fell on one answer.",
         definition: 1,
         how: How::Request(|timed| timed.stall_share()),
@@ -466,7 +495,8 @@ pub const METRICS: &[Metric] = &[
         branch: Branch::Latency,
         formula: "E2EL ÷ OSL",
         population: "requests that ended ok with a known number of output tokens",
-        undefined_when: "the request did not end ok, or the number of output tokens is unknown or \
+        undefined_when: "the request did not end ok, or the number of output tokens is unknown \
+                         or \
                          0",
         pitfalls: Text {
             en: "TTFT is inside, so short answers read high and it never equals TPOT. A longer \
@@ -485,7 +515,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "interactivity",
         name: Text { en: "Output speed per user", zh: "每用户输出速度" },
         text: Text {
-            en: "How many tokens a second one user gets while the answer streams. It is the user's \
+            en: "How many tokens a second one user gets while the answer streams. It is the \
+                 user's \
                  side of the trade-off with throughput per GPU.",
             zh: "流式输出时单个用户每秒拿到多少 token，即“每用户 TPS”。它与单卡吞吐构成延迟和吞吐\
                  的权衡。",
@@ -494,12 +525,14 @@ pub const METRICS: &[Metric] = &[
         level: Level::Run,
         better: Better::Higher,
         branch: Branch::Latency,
-        formula: "1 ÷ TPOT, taken from each percentile of TPOT: 90 % of the requests get at least \
+        formula: "1 ÷ TPOT, taken from each percentile of TPOT: 90 % of the requests get at \
+                  least \
                   1 ÷ p90(TPOT)",
         population: "the requests that have a TPOT",
         undefined_when: "no request has a TPOT, or the figure of TPOT is 0",
         pitfalls: Text {
-            en: "The slow tail of a rate is 1 ÷ p90(time), read as \"90 % get at least\"; p90 of 1 \
+            en: "The slow tail of a rate is 1 ÷ p90(time), read as \"90 % get at least\"; p90 \
+                 of 1 \
                  ÷ time names the fast users. Two definitions are in use, 1 ÷ TPOT and OSL ÷ E2EL: \
                  name which.",
             zh: "速率的慢尾是 1 ÷ P90(时间)，意思是“90 % 的请求至少有这么快”；对速率取 P90 得到的\
@@ -518,7 +551,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "client wait",
         name: Text { en: "Client wait", zh: "客户端等待" },
         text: Text {
-            en: "How late a request left the load generator: waiting for a concurrency slot, for a \
+            en: "How late a request left the load generator: waiting for a concurrency slot, \
+                 for a \
                  connection, or for the generator itself. It tells whether a latency is the \
                  server's or ours.",
             zh: "请求比计划晚多久才发出：等并发名额、等连接，或压测端自己来不及。用它判断延迟是服\
@@ -566,13 +600,16 @@ pub const METRICS: &[Metric] = &[
         population: "requests that ended ok",
         undefined_when: "the request did not end ok, or the row was imported without the stamp",
         pitfalls: Text {
-            en: "Some servers send the head before the request is scheduled, others with the first \
+            en: "Some servers send the head before the request is scheduled, others with the \
+                 first \
                  token: it means the same only between runs against one server.",
-            zh: "有的服务端在调度前就返回响应头，有的等到首 token 才返回；只能在同一服务端的多次测\
+            zh: "有的服务端在调度前就返回响应头，有的等到首 token 才返回；只能在同一服务端的多\
+                 次测\
                  试之间比较。",
         },
         source: "ours",
-        peers: "AIPerf stream_setup_latency: the same. vLLM gives this figure as TTFT and latency \
+        peers: "AIPerf stream_setup_latency: the same. vLLM gives this figure as TTFT and \
+                latency \
                 of pooling requests, before the body is read.",
         definition: 1,
         how: How::Request(|timed| timed.headers()),
@@ -594,13 +631,16 @@ pub const METRICS: &[Metric] = &[
                   engine's queue-time histogram over the measured window",
         population: "requests that the server finished in the measured window; Δcount must match \
                      our own requests within 5 %",
-        undefined_when: "the engine does not expose it, or more than 5 % of its requests were not \
+        undefined_when: "the engine does not expose it, or more than 5 % of its requests were \
+                         not \
                          ours",
         pitfalls: Text {
-            en: "It is the wait to the first schedule only: a wait after preemption is in prefill \
+            en: "It is the wait to the first schedule only: a wait after preemption is in \
+                 prefill \
                  or decode time. Histogram percentiles below the first bucket (0.3 s in vLLM) mean \
                  nothing; use the mean.",
-            zh: "它只算到首次调度为止，被抢占后的再次等待算在 prefill 或 decode 时间里。落在直方图\
+            zh: "它只算到首次调度为止，被抢占后的再次等待算在 prefill 或 decode 时间里。落在直\
+                 方图\
                  第一个桶（vLLM 为 0.3 s）以内的分位数没有意义，应看均值。",
         },
         source: "seed text 000 (Queueing Time); vLLM request_queue_time_seconds",
@@ -616,8 +656,10 @@ pub const METRICS: &[Metric] = &[
         name: Text { en: "Prefill time", zh: "prefill 时间" },
         text: Text {
             en: "How long the engine works from first scheduling a request to its first token. \
-                 Beside queueing it tells whether a high TTFT wants capacity or a faster prefill.",
-            zh: "引擎从首次调度请求到产出首 token 用了多久。与排队时间对照，就知道 TTFT 高是该加容\
+                 Beside queueing it tells whether a high TTFT wants capacity or a faster \
+                 prefill.",
+            zh: "引擎从首次调度请求到产出首 token 用了多久。与排队时间对照，就知道 TTFT 高是该\
+                 加容\
                  量，还是该优化 prefill。",
         },
         unit: Unit::Milliseconds,
@@ -628,7 +670,8 @@ pub const METRICS: &[Metric] = &[
                   engine's prefill-time histogram over the measured window",
         population: "requests that the server finished in the measured window; Δcount must match \
                      our own requests within 5 %",
-        undefined_when: "the engine does not expose it, or more than 5 % of its requests were not \
+        undefined_when: "the engine does not expose it, or more than 5 % of its requests were \
+                         not \
                          ours",
         pitfalls: Text {
             en: "It is elapsed time and not prefill work: chunked prefill shares its steps with \
@@ -662,9 +705,11 @@ pub const METRICS: &[Metric] = &[
         population: "requests that ended ok",
         undefined_when: "the request did not end ok, or the server gave no prompt count",
         pitfalls: Text {
-            en: "The chat template adds tokens, so it is larger than the length asked for. Cached \
+            en: "The chat template adds tokens, so it is larger than the length asked for. \
+                 Cached \
                  tokens are in it though they are hardly any work.",
-            zh: "聊天模板会增加 token，所以它大于设定的长度。命中前缀缓存的 token 也计入，但几乎不\
+            zh: "聊天模板会增加 token，所以它大于设定的长度。命中前缀缓存的 token 也计入，但几\
+                 乎不\
                  产生计算。",
         },
         source: "OpenAI usage object; ISL is the field's usual name",
@@ -687,7 +732,8 @@ pub const METRICS: &[Metric] = &[
         level: Level::Request,
         better: Better::Neither,
         branch: Branch::Workload,
-        formula: "the best source there is, which is named: server usage (last or largest value) > \
+        formula: "the best source there is, which is named: server usage (last or largest \
+                  value) > \
                   other server counts > logprobs > client tokenizer > output chunks",
         population: "requests that ended ok; the choices of one request are summed",
         undefined_when: "the request did not end ok, or no source gives a count",
@@ -695,11 +741,13 @@ pub const METRICS: &[Metric] = &[
             en: "Reasoning tokens are in it, shown or not. Chunks are only a lower bound of \
                  tokens. A mean that differs from the length asked for by more than 10 % makes two \
                  runs incomparable.",
-            zh: "思考 token 无论是否展示都计入。用 chunk 数代替时只是下限。实际均值与设定相差超过 \
+            zh: "思考 token 无论是否展示都计入。用 chunk 数代替时只是下限。实际均值与设定相差超\
+                 过 \
                  10 % 时，两次测试不可比。",
         },
         source: "ours (order of the sources); OSL is the field's usual name",
-        peers: "vLLM: usage, else the re-tokenised text. AIPerf output_sequence_length: output and \
+        peers: "vLLM: usage, else the re-tokenised text. AIPerf output_sequence_length: output \
+                and \
                 reasoning together. GuideLLM: usage, else chunks. inference-perf: re-tokenised \
                 visible text by default. genai-bench and EvalScope: usage, else tokenizer.",
         definition: 1,
@@ -720,7 +768,8 @@ pub const METRICS: &[Metric] = &[
         branch: Branch::Workload,
         formula: "(OSL − reasoning tokens that were not shown) ÷ output chunks",
         population: "requests that ended ok with at least two output chunks and a known OSL",
-        undefined_when: "the request did not end ok, fewer than two output chunks came, the number \
+        undefined_when: "the request did not end ok, fewer than two output chunks came, the \
+                         number \
                          of output tokens is unknown, or reasoning was summarised or hidden and \
                          not counted",
         pitfalls: Text {
@@ -730,7 +779,8 @@ pub const METRICS: &[Metric] = &[
                  坏。",
         },
         source: "ours",
-        peers: "No peer prints it. vLLM and EvalScope take an event for a token in their gaps, and \
+        peers: "No peer prints it. vLLM and EvalScope take an event for a token in their gaps, \
+                and \
                 vLLM also in its peak output tok/s.",
         definition: 1,
         how: How::Request(|timed| timed.tokens_per_chunk()),
@@ -757,7 +807,8 @@ pub const METRICS: &[Metric] = &[
             en: "High throughput may come with long queues: judge it together with goodput. Ramp \
                  and drain are in the makespan, so one straggler lowers it; the steady window has \
                  neither. It is a system figure, not one per user or per GPU.",
-            zh: "吞吐高可能只是 batch 大、排队长，要和 goodput 一起看。makespan 包含起步和收尾，一\
+            zh: "吞吐高可能只是 batch 大、排队长，要和 goodput 一起看。makespan 包含起步和收\
+                 尾，一\
                  个慢请求就会拉低它；稳态窗口不受影响。它是系统总量，不是每用户或每卡的值。",
         },
         source: "seed texts 000 and 003; vLLM benchmarks/serve.py (output_throughput)",
@@ -788,10 +839,12 @@ pub const METRICS: &[Metric] = &[
         undefined_when: "the makespan has no length, no request has a prompt count, or none says \
                          how many of its tokens were cached",
         pitfalls: Text {
-            en: "It falls when the prefix cache works well, and that is good news: read it beside \
+            en: "It falls when the prefix cache works well, and that is good news: read it \
+                 beside \
                  the cached rate. Tokens recomputed after preemption are work too but in no usage \
                  count.",
-            zh: "前缀缓存效果好时它反而下降，这是好事，要和缓存命中部分一起看。抢占后重算的 token \
+            zh: "前缀缓存效果好时它反而下降，这是好事，要和缓存命中部分一起看。抢占后重算的 \
+                 token \
                  也是计算量，但不会出现在 usage 里。",
         },
         source: "ours; the split follows vLLM's prompt_tokens_by_source (local_compute)",
@@ -805,7 +858,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "cached input tok/s",
         name: Text { en: "Cached input token throughput", zh: "缓存命中输入吞吐" },
         text: Text {
-            en: "Prompt tokens that came out of a prefix cache in a second: prefill work that was \
+            en: "Prompt tokens that came out of a prefix cache in a second: prefill work that \
+                 was \
                  avoided.",
             zh: "每秒由前缀缓存直接提供的输入 token 数，也就是省下的 prefill 计算。",
         },
@@ -818,7 +872,8 @@ pub const METRICS: &[Metric] = &[
         undefined_when: "the makespan has no length, or no request says how many prompt tokens \
                          were cached",
         pitfalls: Text {
-            en: "High in a synthetic test often means that prompts were repeated and not that the \
+            en: "High in a synthetic test often means that prompts were repeated and not that \
+                 the \
                  workload is kind: state the cache regime. Such tokens are nearly free and must \
                  not be sold as throughput.",
             zh: "合成压测中偏高，往往只是提示词重复，而不代表真实业务：报告要写明冷热缓存。这些 \
@@ -875,12 +930,14 @@ pub const METRICS: &[Metric] = &[
         branch: Branch::Throughput,
         formula: "(Σ prompt tokens + Σ output tokens) ÷ makespan",
         population: "requests that ended ok",
-        undefined_when: "the makespan has no length, or either input or output tokens are unknown \
+        undefined_when: "the makespan has no length, or either input or output tokens are \
+                         unknown \
                          for every request",
         pitfalls: Text {
             en: "It adds cheap tokens to dear ones: long prompts inflate it, and cached prompts \
                  inflate it for nothing. Above 10 % cached tokens it is no headline.",
-            zh: "它把便宜的和昂贵的 token 混在一起：长输入会抬高它，缓存命中更是白白抬高。缓存占比\
+            zh: "它把便宜的和昂贵的 token 混在一起：长输入会抬高它，缓存命中更是白白抬高。缓存\
+                 占比\
                  超过 10 % 时不应作为主要指标。",
         },
         source: "seed text 000; vLLM benchmarks/serve.py (total_token_throughput)",
@@ -915,7 +972,8 @@ pub const METRICS: &[Metric] = &[
                  环压测且系统跟得上时，它只是重复了到达率。",
         },
         source: "seed texts 000 and 003; vLLM benchmarks/serve.py (request_throughput)",
-        peers: "vLLM and AIPerf request_throughput: successes ÷ duration. GuideLLM's requests per \
+        peers: "vLLM and AIPerf request_throughput: successes ÷ duration. GuideLLM's requests \
+                per \
                 second includes errored ones. MLPerf endpoints count failures as completions. \
                 inference-perf: successes ÷ span over all requests.",
         definition: 1,
@@ -926,7 +984,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "wasted tok/s",
         name: Text { en: "Wasted token throughput", zh: "浪费的 token 吞吐" },
         text: Text {
-            en: "Output tokens a second that were generated for answers nobody could use. It shows \
+            en: "Output tokens a second that were generated for answers nobody could use. It \
+                 shows \
                  capacity lost to failures, time-outs and cancelled requests.",
             zh: "每秒为没能正常结束的回答白白生成的 token。反映失败、超时和取消浪费了多少产能。",
         },
@@ -939,7 +998,8 @@ pub const METRICS: &[Metric] = &[
         population: "requests that failed, ended without output or were cancelled",
         undefined_when: "the makespan has no length",
         pitfalls: Text {
-            en: "It is a lower bound: a broken answer often ends before its token count comes, and \
+            en: "It is a lower bound: a broken answer often ends before its token count comes, \
+                 and \
                  then only its chunks are counted. Good answers that missed the SLO are not here \
                  but in the difference of output tok/s and goodput in tokens.",
             zh: "这是下限：中断的回答往往来不及给出 token 数，只能按 chunk 数计。正常结束但没达标\
@@ -955,7 +1015,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "goodput",
         name: Text { en: "Goodput", zh: "有效吞吐" },
         text: Text {
-            en: "Requests a second that met every SLO. It is the throughput that users would call \
+            en: "Requests a second that met every SLO. It is the throughput that users would \
+                 call \
                  served, and the figure by which two systems are judged.",
             zh: "每秒有多少请求满足全部 SLO。这才是用户认可的吞吐，也是判断两个系统孰优孰劣的依\
                  据。",
@@ -964,16 +1025,19 @@ pub const METRICS: &[Metric] = &[
         level: Level::Run,
         better: Better::Higher,
         branch: Branch::Throughput,
-        formula: "requests meeting all SLOs (limits inclusive) ÷ arrival window in an open loop, ÷ \
+        formula: "requests meeting all SLOs (limits inclusive) ÷ arrival window in an open \
+                  loop, ÷ \
                   makespan in a closed loop or burst",
-        population: "all requests intended in the window: failed, empty and truncated answers are \
+        population: "all requests intended in the window: failed, empty and truncated answers \
+                     are \
                      not good; an SLO that cannot apply, as TPOT at OSL 1, counts as met and is \
                      counted as vacuous",
         undefined_when: "no SLO was given, or the window has no length",
         pitfalls: Text {
             en: "Without its SLOs the number means nothing: always print them with it. SLOs are \
                  joined by AND per request, so it is lower than any single attainment suggests. In \
-                 an open loop it is attainment × offered rate and cannot exceed what was offered.",
+                 an open loop it is attainment × offered rate and cannot exceed what was \
+                 offered.",
             zh: "不写明 SLO 的 goodput 没有意义。判断按请求做“与”：任何一项不达标就不计入，所以低\
                  于各项达标率给人的印象。开环压测下它等于达标率 × 到达率，不会超过施加的负载。",
         },
@@ -1000,13 +1064,15 @@ pub const METRICS: &[Metric] = &[
         better: Better::Higher,
         branch: Branch::Throughput,
         formula: "Σ known output tokens of requests meeting all SLOs ÷ the window of goodput",
-        population: "requests that met all SLOs; one whose output tokens are unknown adds nothing",
+        population: "requests that met all SLOs; one whose output tokens are unknown adds \
+                     nothing",
         undefined_when: "no SLO was given, or the window has no length",
         pitfalls: Text {
             en: "An answer that missed its SLO by a millisecond counts nothing, however many \
                  tokens it had. Compare with output tok/s: the difference is work that users did \
                  not get in time.",
-            zh: "只要差一毫秒没达标，整个回答的 token 都不计入。与输出吞吐相比，差额就是做了却没按\
+            zh: "只要差一毫秒没达标，整个回答的 token 都不计入。与输出吞吐相比，差额就是做了却\
+                 没按\
                  时交付的部分。",
         },
         source: "seed text 000 (question 2 measures goodput in tokens/s)",
@@ -1034,7 +1100,8 @@ pub const METRICS: &[Metric] = &[
                      SLO is bad, before it undecided; bounds says what the undecided leave open.",
         undefined_when: "no SLO was given, or no request could be judged",
         pitfalls: Text {
-            en: "A share over successes only looks best when most requests fail: here failures are \
+            en: "A share over successes only looks best when most requests fail: here failures \
+                 are \
                  bad. Joint attainment is never above that of a single SLO. It is a property of \
                  the load as well: give the rate with it.",
             zh: "只对成功请求算达标率，失败越多反而越好看；这里失败一律算不达标。联合达标率不会高\
@@ -1049,20 +1116,244 @@ pub const METRICS: &[Metric] = &[
         how: How::Run,
     },
     Metric {
+        key: "offered_rps",
+        symbol: "offered",
+        name: Text { en: "Offered rate", zh: "到达速率" },
+        text: Text {
+            en: "Arrivals a second that the load asked for, whether or not the system kept up. \
+                 It is the load of an open loop.",
+            zh: "负载要求的每秒到达数，与系统是否跟得上无关。它就是开环压测的负载。",
+        },
+        unit: Unit::RequestsPerSecond,
+        level: Level::Run,
+        better: Better::Neither,
+        branch: Branch::Workload,
+        formula: "n ÷ arrival window; without a planned duration the window is (last − \
+                  first)·n ÷ (n − 1)",
+        population: "all requests of the schedule",
+        undefined_when: "the load is closed, a burst, or of an imported file: nothing says \
+                         when requests were due",
+        pitfalls: Text {
+            en: "It is a property of the load and not of the server. Over a short run a \
+                 Poisson process misses the rate that was asked for by some percent; what was \
+                 asked for stands beside it.",
+            zh: "这是负载的属性，不是服务端的属性。测试较短时，泊松到达的实际速率会偏离设定值几\
+                 个百分点，设定值会一并给出。",
+        },
+        source: "MLPerf LoadGen; open-loop load generation",
+        peers: "vLLM prints the rate that was asked for and not the one that came about. \
+                AIPerf and GuideLLM likewise.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "released_rps",
+        symbol: "released",
+        name: Text { en: "Released rate", zh: "放行速率" },
+        text: Text {
+            en: "Requests a second that the client let go, over the same window. Below the \
+                 offered rate, a cap or the client itself held some back.",
+            zh: "同一窗口内压测端每秒放行的请求数。低于到达速率说明并发上限或压测端自身拦住了一\
+                 部分。",
+        },
+        unit: Unit::RequestsPerSecond,
+        level: Level::Run,
+        better: Better::Neither,
+        branch: Branch::Workload,
+        formula: "requests with released_at in the arrival window ÷ arrival window",
+        population: "requests that were let go",
+        undefined_when: "as the offered rate",
+        pitfalls: Text {
+            en: "A shortfall without a cap is the client's fault and makes the run DEGRADED \
+                 below 0.99 of the plan, INVALID below 0.95.",
+            zh: "没有并发上限而放行不足，是压测端的问题：低于计划的 0.99 为 DEGRADED，低于 \
+                 0.95 为 INVALID。",
+        },
+        source: "ours",
+        peers: "No peer prints it.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "completed_rps",
+        symbol: "completed",
+        name: Text { en: "Completed rate", zh: "完成速率" },
+        text: Text {
+            en: "Requests a second that ended well, over the makespan. It equals req/s.",
+            zh: "总时长内每秒正常结束的请求数，与 req/s 相同。",
+        },
+        unit: Unit::RequestsPerSecond,
+        level: Level::Run,
+        better: Better::Higher,
+        branch: Branch::Workload,
+        formula: "requests that ended ok ÷ makespan",
+        population: "requests that ended ok",
+        undefined_when: "the makespan has no length",
+        pitfalls: Text {
+            en: "It is below the offered rate in every run, because the makespan holds the \
+                 last answers' drain; compare the rates of the steady window.",
+            zh: "它总会低于到达速率，因为总时长还包含最后一批回答的收尾；要比较请看稳态窗口的速\
+                 率。",
+        },
+        source: "ours",
+        peers: "vLLM request_throughput, AIPerf request_throughput.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "max_in_flight",
+        symbol: "in flight",
+        name: Text { en: "Requests in flight", zh: "在途请求数" },
+        text: Text {
+            en: "The largest number of requests that were sent and not over at one time.",
+            zh: "同一时刻已发出而未结束的请求数的最大值。",
+        },
+        unit: Unit::Requests,
+        level: Level::Run,
+        better: Better::Neither,
+        branch: Branch::Workload,
+        formula: "maximum over time of requests between sent_at and ended_at",
+        population: "requests that were sent",
+        undefined_when: "never; 0 where nothing was sent",
+        pitfalls: Text {
+            en: "It is what the client sees: requests in the server's queue are in flight too, \
+                 so it is not the engine's batch size.",
+            zh: "这是压测端看到的数：在服务端排队的请求也算在途，所以它不等于引擎的 batch 大小。",
+        },
+        source: "ours",
+        peers: "vLLM's max_concurrent_requests counts all requests that touch a second, and \
+                reads higher.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "duration_s",
+        symbol: "makespan",
+        name: Text { en: "Makespan", zh: "总时长" },
+        text: Text {
+            en: "From the first intended request to the last event. Throughput divides by it.",
+            zh: "从第一个计划到达到最后一个事件。吞吐以它为分母。",
+        },
+        unit: Unit::Seconds,
+        level: Level::Run,
+        better: Better::Neither,
+        branch: Branch::Workload,
+        formula: "last ended_at − first intended_at",
+        population: "requests that were let go",
+        undefined_when: "nothing was let go",
+        pitfalls: Text {
+            en: "It holds the ramp and the drain: in a short run with long answers that is \
+                 most of it, and throughput reads low.",
+            zh: "它包含爬升和收尾：测试短、回答长时这部分占大头，吞吐会偏低。",
+        },
+        source: "ours",
+        peers: "vLLM's duration begins before the first request and ends when all tasks are \
+                gathered.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "lateness_us",
+        symbol: "late",
+        name: Text { en: "Send lateness", zh: "发送迟到" },
+        text: Text {
+            en: "How much later than due the client wrote requests. It is the client's own \
+                 fault in every latency that starts at the intended instant.",
+            zh: "请求比应发时刻晚写出多少。凡从计划时刻起算的延迟，都包含压测端的这部分误差。",
+        },
+        unit: Unit::Microseconds,
+        level: Level::Run,
+        better: Better::Lower,
+        branch: Branch::Instrument,
+        formula: "sent_at − intended_at in an open loop, − released_at behind a cap, − end of \
+                  think time in a closed loop; less the opening of a connection",
+        population: "requests that were sent",
+        undefined_when: "everything was due at once, or the file does not say when",
+        pitfalls: Text {
+            en: "Its P99 above max(1 ms, 5 % of the median TTFT) makes a run DEGRADED. It is \
+                 the machine's as much as the program's: other processes and a stopped virtual \
+                 processor show here.",
+            zh: "P99 超过 max(1 ms，TTFT 中位数的 5 %) 时结果为 DEGRADED。它既取决于程序也取决\
+                 于机器：其他进程和被暂停的虚拟处理器都会体现在这里。",
+        },
+        source: "wrk2; MLPerf LoadGen",
+        peers: "GuideLLM shows request start lag. vLLM and inference-perf show none.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "client_lag_us",
+        symbol: "client lag",
+        name: Text { en: "Client's own lag", zh: "压测端滞后" },
+        text: Text {
+            en: "How long bytes lay in the kernel before the client read them. With kernel \
+                 stamps it is in no latency; it tells how busy the client was.",
+            zh: "数据到达内核后过多久才被压测端读到。使用内核时间戳时它不计入任何延迟，只反映压\
+                 测端有多忙。",
+        },
+        unit: Unit::Microseconds,
+        level: Level::Run,
+        better: Better::Lower,
+        branch: Branch::Instrument,
+        formula: "user clock at the read − the kernel's receive stamp, of each read",
+        population: "reads with a kernel stamp",
+        undefined_when: "the kernel gave no stamp, or the file does not say",
+        pitfalls: Text {
+            en: "A large lag is no error of the latencies by itself; tokens that were read \
+                 together are, and stamp error bounds that.",
+            zh: "滞后大本身不会让延迟出错；多个 token 被一次读到才会，时间戳误差给出了它的上界。",
+        },
+        source: "ours",
+        peers: "No peer measures it; it is inside their latencies.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "stamp_error_p99_us",
+        symbol: "stamp error",
+        name: Text { en: "Error bound of receive stamps", zh: "接收时间戳误差上界" },
+        text: Text {
+            en: "How much earlier than its stamp an arrival may have been, at P99. It is zero \
+                 for the last event of a read and at most the time since the stream was last \
+                 empty for others.",
+            zh: "到达时刻最多比时间戳早多少（P99）。一次读取的最后一个事件为 0，其余不超过距该\
+                 流上次读空的时间。",
+        },
+        unit: Unit::Microseconds,
+        level: Level::Run,
+        better: Better::Lower,
+        branch: Branch::Instrument,
+        formula: "stamp − the later of: when the kernel was last asked and all was read, the \
+                  last byte read before on this connection",
+        population: "token arrivals",
+        undefined_when: "no token arrived, or the file does not say",
+        pitfalls: Text {
+            en: "It is a bound and not an estimate: the true error is mostly far smaller.",
+            zh: "这是上界而不是估计值：真实误差通常远小于它。",
+        },
+        source: "ours",
+        peers: "No peer has one.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
         key: "mfu",
         symbol: "MFU",
         name: Text { en: "Model FLOPs utilisation", zh: "模型算力利用率" },
         text: Text {
-            en: "The share of the accelerators' peak arithmetic that went into useful model work. \
+            en: "The share of the accelerators' peak arithmetic that went into useful model \
+                 work. \
                  It judges prefill; decode is bound by memory and stays in single digits.",
-            zh: "加速卡峰值算力中真正用于模型计算的比例。适合评价 prefill；decode 受显存带宽限制，\
+            zh: "加速卡峰值算力中真正用于模型计算的比例。适合评价 prefill；decode 受显存带宽限\
+                 制，\
                  只有百分之几是正常的。",
         },
         unit: Unit::Share,
         level: Level::Run,
         better: Better::Higher,
         branch: Branch::Efficiency,
-        formula: "useful FLOPs ÷ (GPUs × dense peak of the data type × window); useful = uncached \
+        formula: "useful FLOPs ÷ (GPUs × dense peak of the data type × window); useful = \
+                  uncached \
                   prompt tokens + accepted output tokens, attention causal, each counted once",
         population: "work of the requests in the measured window, over all provisioned \
                      accelerators",
@@ -1125,13 +1416,15 @@ pub const METRICS: &[Metric] = &[
         level: Level::Run,
         better: Better::Higher,
         branch: Branch::Efficiency,
-        formula: "bytes per step ÷ (step time × GPUs × peak bandwidth); bytes = weights + KV cache \
+        formula: "bytes per step ÷ (step time × GPUs × peak bandwidth); bytes = weights + KV \
+                  cache \
                   read in the step; step time = TPOT × tokens per step",
         population: "decode steps of the measured window",
         undefined_when: "model shape or accelerator is not given, or the tokens per step are \
                          unknown, as with speculative decoding that is not reported",
         pitfalls: Text {
-            en: "Above 1 the inputs are wrong: the tokens per step, the weights' data type or the \
+            en: "Above 1 the inputs are wrong: the tokens per step, the weights' data type or \
+                 the \
                  experts touched. Low at small batch with low MFU means launch overhead or \
                  communication.",
             zh: "大于 1 说明输入有误：每步 token 数、权重精度或激活的专家数不对。小 batch 下 MBU \
@@ -1148,7 +1441,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "step over bound",
         name: Text { en: "Step time over its lower bound", zh: "每步时间与下界之比" },
         text: Text {
-            en: "How many times longer a decode step takes than the hardware allows. 1 is perfect; \
+            en: "How many times longer a decode step takes than the hardware allows. 1 is \
+                 perfect; \
                  it says how much there is to gain before buying hardware.",
             zh: "decode 每一步的实际时间是硬件下界的几倍。1 为最优，它说明不换硬件还有多少优化空\
                  间。",
@@ -1157,13 +1451,15 @@ pub const METRICS: &[Metric] = &[
         level: Level::Run,
         better: Better::Lower,
         branch: Branch::Efficiency,
-        formula: "step time ÷ max(bytes per step ÷ (GPUs × peak bandwidth), FLOPs per step ÷ (GPUs \
+        formula: "step time ÷ max(bytes per step ÷ (GPUs × peak bandwidth), FLOPs per step ÷ \
+                  (GPUs \
                   × dense peak))",
         population: "decode steps of the measured window",
         undefined_when: "model shape or accelerator is not given, or the tokens per step are \
                          unknown",
         pitfalls: Text {
-            en: "Below 1 the inputs are wrong. The bound leaves out communication and launches, so \
+            en: "Below 1 the inputs are wrong. The bound leaves out communication and \
+                 launches, so \
                  that 1 is out of reach; above 2 look for overhead.",
             zh: "小于 1 说明输入有误。下界不含通信和启动开销，实际达不到 1；超过 2 就该找额外开\
                  销。",
@@ -1222,7 +1518,8 @@ pub const METRICS: &[Metric] = &[
         population: "samples of all provisioned GPUs in the measured window",
         undefined_when: "no device metrics are collected",
         pitfalls: Text {
-            en: "Engines reserve most of the memory at start, so it stands near 90 % whatever the \
+            en: "Engines reserve most of the memory at start, so it stands near 90 % whatever \
+                 the \
                  load: read KV cache usage instead. Fuller is not better: too full means \
                  preemption, a worse P99 and the risk of running out.",
             zh: "引擎启动时就预留大部分显存，所以它总在 90 % 左右，与负载无关，应看 KV 缓存使用\
@@ -1240,7 +1537,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "KV cache usage",
         name: Text { en: "KV cache usage", zh: "KV 缓存使用率" },
         text: Text {
-            en: "The share of KV-cache blocks that live requests hold. It says how much room there \
+            en: "The share of KV-cache blocks that live requests hold. It says how much room \
+                 there \
                  is for more concurrent requests.",
             zh: "正在服务的请求占用的 KV 缓存块比例，说明还能再容纳多少并发。",
         },
@@ -1256,7 +1554,8 @@ pub const METRICS: &[Metric] = &[
         pitfalls: Text {
             en: "Cached blocks that no request holds count as free. Near 1 with waiting requests \
                  or preemptions it is the bottleneck; near 1 alone it is only full use.",
-            zh: "没有请求引用的缓存块算空闲。接近 1 且同时有排队或抢占，才说明 KV 是瓶颈；单独接近 \
+            zh: "没有请求引用的缓存块算空闲。接近 1 且同时有排队或抢占，才说明 KV 是瓶颈；单独\
+                 接近 \
                  1 只是用得满。",
         },
         source: "vLLM kv_cache_usage_perc; seed text 000",
@@ -1272,7 +1571,8 @@ pub const METRICS: &[Metric] = &[
         text: Text {
             en: "The share of prompt tokens that came out of the prefix cache. It says how much \
                  prefill was avoided, and whether routing and prompt layout let it.",
-            zh: "输入 token 中由前缀缓存提供的比例。反映省了多少 prefill，以及提示词排布和路由是否\
+            zh: "输入 token 中由前缀缓存提供的比例。反映省了多少 prefill，以及提示词排布和路由\
+                 是否\
                  有利于命中。",
         },
         unit: Unit::Share,
@@ -1315,7 +1615,8 @@ pub const METRICS: &[Metric] = &[
         undefined_when: "the engine does not expose it, or no request finished",
         pitfalls: Text {
             en: "A small figure can own the tail: one preemption stalls its request for seconds. \
-                 Recomputed tokens are in no token counter, so throughput does not show the waste.",
+                 Recomputed tokens are in no token counter, so throughput does not show the \
+                 waste.",
             zh: "数值小也可能决定尾延迟：一次抢占会让请求卡上几秒。重算的 token 不计入任何 token \
                  计数，吞吐上看不出浪费。",
         },
@@ -1331,7 +1632,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "power",
         name: Text { en: "Power of the deployment", zh: "部署功率" },
         text: Text {
-            en: "Mean electrical power of all accelerators of the deployment while it was steady. \
+            en: "Mean electrical power of all accelerators of the deployment while it was \
+                 steady. \
                  It is the basis of energy per token.",
             zh: "稳态期间整个部署所有加速卡的平均功率，是计算每 token 能耗的基础。",
         },
@@ -1346,11 +1648,13 @@ pub const METRICS: &[Metric] = &[
         pitfalls: Text {
             en: "Board power is not node or facility power: hosts, fans and cooling come on top. \
                  Low power is no merit by itself; divide by tokens.",
-            zh: "这是板卡功率，不含主机、风扇和制冷，不能当机房功率用。功率低本身不算优点，要除以 \
+            zh: "这是板卡功率，不含主机、风扇和制冷，不能当机房功率用。功率低本身不算优点，要除\
+                 以 \
                  token 数看。",
         },
         source: "NVML and DCGM (power usage)",
-        peers: "AIPerf average_gpu_power: energy ÷ duration, GPUs only, with an energy window two \
+        peers: "AIPerf average_gpu_power: energy ÷ duration, GPUs only, with an energy window \
+                two \
                 samples longer than the duration. llm-d-benchmark scrapes DCGM's power.",
         definition: 1,
         how: How::Absent(Undefined::NotCollected),
@@ -1370,14 +1674,17 @@ pub const METRICS: &[Metric] = &[
         branch: Branch::Efficiency,
         formula: "energy of all provisioned accelerators ÷ output tokens, both over the same \
                   steady window",
-        population: "power samples and output tokens inside the steady window; edges interpolated",
+        population: "power samples and output tokens inside the steady window; edges \
+                     interpolated",
         undefined_when: "no power samples, a steady window below 30 s, or the number of output \
                          tokens is unknown",
         pitfalls: Text {
-            en: "Prefill's energy is in it, so long prompts make it worse at equal decode. A part \
+            en: "Prefill's energy is in it, so long prompts make it worse at equal decode. A \
+                 part \
                  of the deployment, or a window other than the tokens', gives a figure that \
                  flatters.",
-            zh: "prefill 的能耗也算在内，输入越长数值越差。只统计部分机器，或能耗与 token 的窗口不\
+            zh: "prefill 的能耗也算在内，输入越长数值越差。只统计部分机器，或能耗与 token 的窗\
+                 口不\
                  一致，都会让结果好看得失真。",
         },
         source: "InferenceX aggregate_power (joules per output token, whole deployment); the \
@@ -1436,14 +1743,16 @@ pub const METRICS: &[Metric] = &[
         undefined_when: "no price (--gpu-price-per-hour) or number of GPUs is given, or output \
                          tok/s is undefined",
         pitfalls: Text {
-            en: "It assumes full load around the clock: divide by the expected utilisation. Prompt \
+            en: "It assumes full load around the clock: divide by the expected utilisation. \
+                 Prompt \
                  tokens are not charged apart. A cost at a load that misses the SLO is not a price \
                  anyone can sell at.",
             zh: "它假定全天满载，实际要除以预期利用率。输入 token 没有单独计价。不满足 SLO 的负载\
                  下算出的成本没有参考价值。",
         },
         source: "seed texts 000 and 003 (cost per token)",
-        peers: "vLLM bench and AIPerf print no cost. API price lists quote input, cached input and \
+        peers: "vLLM bench and AIPerf print no cost. API price lists quote input, cached input \
+                and \
                 output apart, so that they compare with it only after weighing by the workload's \
                 lengths.",
         definition: 1,
@@ -1470,7 +1779,8 @@ pub const METRICS: &[Metric] = &[
             en: "Board, node and facility power give three figures; this one is of the \
                  accelerators alone. Its maximum lies at large batches, where each user is slow: \
                  read it beside output speed per user.",
-            zh: "按板卡、整机、机房功率会得到三个不同的数，这里只含加速卡。它在大 batch 时最高，而\
+            zh: "按板卡、整机、机房功率会得到三个不同的数，这里只含加速卡。它在大 batch 时最\
+                 高，而\
                  那时单个用户变慢，要和每用户输出速度一起看。",
         },
         source: "seed text 003 (TPS/MW)",
@@ -1483,7 +1793,8 @@ pub const METRICS: &[Metric] = &[
         symbol: "output tok/s per GPU",
         name: Text { en: "Output throughput per GPU", zh: "单卡输出吞吐" },
         text: Text {
-            en: "Output tokens a second that each provisioned accelerator contributes. It compares \
+            en: "Output tokens a second that each provisioned accelerator contributes. It \
+                 compares \
                  deployments of different size, and is the system's side of the trade-off with \
                  speed per user.",
             zh: "平均每张加速卡每秒贡献多少输出 token。用于比较规模不同的部署，与每用户输出速度构\
@@ -1499,7 +1810,8 @@ pub const METRICS: &[Metric] = &[
         undefined_when: "the number of accelerators is not given (--topology where prefill and \
                          decode are apart), or output tok/s is undefined",
         pitfalls: Text {
-            en: "Dividing by the decode GPUs alone flatters a disaggregated deployment. Compare at \
+            en: "Dividing by the decode GPUs alone flatters a disaggregated deployment. \
+                 Compare at \
                  equal output speed per user, not at each system's maximum.",
             zh: "分离部署时只除以 decode 卡数会虚高。应在每用户输出速度相同的条件下比较，而不是各\
                  取各的最大值。",

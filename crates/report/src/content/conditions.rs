@@ -64,16 +64,20 @@ pub(super) fn offered(page: &mut Document, summary: &Summary) {
         .request_rate
         .map_or(String::new(), |rate| lang.fill(words::ASKED_FOR, &[("rate", &short(rate))]));
     let offered = rate(figures.offered_rps, "load.offered_rps");
-    page.pair(words::OFFERED, &format!("{offered}{asked}"));
-    page.pair(words::RELEASED, &rate(figures.released_rps, "load.released_rps"));
-    page.pair(words::COMPLETED, &rate(figures.completed_rps, "load.completed_rps"));
+    page.figure("offered_rps", words::OFFERED, &format!("{offered}{asked}"));
+    page.figure("released_rps", words::RELEASED, &rate(figures.released_rps, "load.released_rps"));
+    page.figure(
+        "completed_rps",
+        words::COMPLETED,
+        &rate(figures.completed_rps, "load.completed_rps"),
+    );
     let most = counted(u64::from(figures.max_in_flight), words::REQUEST, words::REQUESTS, lang);
-    page.pair(words::IN_FLIGHT, &most);
+    page.figure("max_in_flight", words::IN_FLIGHT, &most);
     let makespan = match figures.duration_s {
         Some(s) => duration_ms(s * 1e3),
         None => missing(summary, "load.duration_s", lang),
     };
-    page.pair(words::MAKESPAN, &makespan);
+    page.figure("duration_s", words::MAKESPAN, &makespan);
     page.pair(words::OUTCOMES, &outcomes(summary, lang));
     validity(page, summary);
 }
@@ -118,12 +122,20 @@ fn validity(page: &mut Document, summary: &Summary) {
         }
         None => missing(summary, key, lang),
     };
-    page.pair(words::SENT_LATE, &three(validity.lateness_us, "validity.lateness_us"));
+    page.figure(
+        "lateness_us",
+        words::SENT_LATE,
+        &three(validity.lateness_us, "validity.lateness_us"),
+    );
     if let Some(length) = validity.burst_length {
         page.pair(words::BURST_WITHIN, &duration_ms(length.ms()));
     }
-    page.pair(words::STAMPS, &stamps(&summary.facts.instrument, lang));
-    page.pair(words::CLIENT_LAG, &three(validity.client_lag_us, "validity.client_lag_us"));
+    page.figure("stamp_error_p99_us", words::STAMPS, &stamps(&summary.facts.instrument, lang));
+    page.figure(
+        "client_lag_us",
+        words::CLIENT_LAG,
+        &three(validity.client_lag_us, "validity.client_lag_us"),
+    );
     page.pair(words::FLOOR, &floor(summary, lang));
     page.pair(words::STEADY, &steady(summary, lang));
 }

@@ -135,6 +135,7 @@ const fn branch_id(branch: Branch) -> &'static str {
         Branch::Efficiency => "efficiency",
         Branch::Quality => "quality",
         Branch::Workload => "workload",
+        Branch::Instrument => "instrument",
     }
 }
 
