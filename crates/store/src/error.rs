@@ -84,6 +84,24 @@ pub enum StoreError {
         /// What is wrong with it.
         source: NotesError,
     },
+    /// A run that does not fit into the memory that is free.
+    #[error(
+        "{} holds {rows} requests with {events} events, which take about {} to look at, and {} \
+         are free; use a machine with more memory, or take single columns out of the Parquet files",
+        path.display(), gigabytes(*needed_bytes), gigabytes(*free_bytes)
+    )]
+    Memory {
+        /// The run.
+        path: PathBuf,
+        /// Its requests.
+        rows: u64,
+        /// Their events.
+        events: u64,
+        /// What a report of them takes, about.
+        needed_bytes: u64,
+        /// What is free.
+        free_bytes: u64,
+    },
     /// A file above a limit.
     #[error("{} is larger than {limit_bytes} bytes, the most that is read here; is it the right file?", path.display())]
     TooLarge {
@@ -122,6 +140,10 @@ impl StoreError {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
 fn full(error: &io::Error) -> bool {

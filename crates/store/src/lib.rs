@@ -13,6 +13,7 @@ mod directory;
 mod error;
 mod file;
 mod id;
+mod memory;
 mod part;
 mod runs;
 

@@ -8,11 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use measure::Record;
 use wire::notes::{self, Notes};
-use wire::rows;
+use wire::rows::{self, Extent};
 
 use crate::directory::{ROWS_FILE_BYTES, RowsFile, file_names, inside, rows_files};
 use crate::file::{TEMPORARY, read_file, write_file_atomic};
-use crate::{RunId, StoreError, id};
+use crate::{RunId, StoreError, id, memory};
 
 /// The word for the newest run.
 const LATEST: &str = "latest";
@@ -244,9 +244,21 @@ impl OpenRun {
     ///
     /// # Errors
     ///
-    /// The first file's when there are files of rows and none can be read, or
-    /// [`StoreError::Io`] when the directory cannot.
+    /// The first file's when there are files of rows and none can be read,
+    /// [`StoreError::Io`] when the directory cannot, or [`StoreError::Memory`].
     pub fn records(&self) -> Result<Rows, StoreError> {
+        self.records_within(memory::free_bytes())
+    }
+
+    /// The same, where so many bytes of memory are free.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::records`].
+    pub fn records_within(&self, free_bytes: Option<u64>) -> Result<Rows, StoreError> {
+        if let Some(free_bytes) = free_bytes {
+            self.fits(free_bytes)?;
+        }
         let mut notes: Vec<Note> = file_names(&self.path)?
             .into_iter()
             .filter(|name| name.ends_with(TEMPORARY))
@@ -272,6 +284,33 @@ impl OpenRun {
             notes.push(Note::SameIndex { rows });
         }
         Ok(Rows { records, notes })
+    }
+
+    /// Refuses a run that would end with the program being killed: nothing is
+    /// said then, and other programs may be hit instead.
+    fn fits(&self, free_bytes: u64) -> Result<(), StoreError> {
+        let files: Vec<PathBuf> =
+            rows_files(&self.path)?.iter().map(|file| self.path.join(file.name())).collect();
+        let stored: u64 =
+            files.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+        if stored.saturating_mul(memory::MOST_FOR_A_BYTE) < free_bytes {
+            return Ok(());
+        }
+        let mut whole = Extent::default();
+        for path in files {
+            // What cannot be read takes no memory, and is told when it is read.
+            let extent =
+                read_file(&path, ROWS_FILE_BYTES).ok().and_then(|bytes| rows::extent(&bytes).ok());
+            let Some(Extent { rows, events }) = extent else { continue };
+            whole.rows += rows;
+            whole.events += events;
+        }
+        let needed_bytes = memory::needed_bytes(whole);
+        if needed_bytes <= free_bytes {
+            return Ok(());
+        }
+        let (path, Extent { rows, events }) = (self.path.clone(), whole);
+        Err(StoreError::Memory { path, rows, events, needed_bytes, free_bytes })
     }
 
     /// Reads the files of one worker and gives the number of those read. The

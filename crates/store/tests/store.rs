@@ -358,6 +358,20 @@ fn a_file_above_the_limit_is_not_read() {
 }
 
 #[test]
+fn a_run_that_does_not_fit_into_memory_is_refused_by_its_size() {
+    let folder = Folder::new();
+    let run = open(&folder.run(1, &[&[0, 1], &[2]]));
+    assert_eq!(run.records_within(Some(1 << 30)).expect("it fits").records.len(), 3);
+    let error = run.records_within(Some(2_000)).expect_err("it does not fit");
+    assert!(matches!(error, StoreError::Memory { rows: 3, free_bytes: 2_000, .. }), "{error}");
+    let words = error.to_string();
+    for part in ["3 requests", "0.0 GB", "more memory"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert_eq!(run.records_within(None).expect("nobody says").records.len(), 3);
+}
+
+#[test]
 fn what_is_appended_follows_what_was_there() {
     let folder = Folder::new();
     let path = folder.join("summary.md");

@@ -26,6 +26,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
@@ -337,6 +338,33 @@ pub fn join(files: Vec<Vec<u8>>) -> Result<Vec<u8>, RowsError> {
 pub fn count(bytes: &[u8]) -> Result<u64, RowsError> {
     seal::check(bytes)?;
     guarded(|| rows_of(&SerializedFileReader::new(Bytes::copy_from_slice(bytes))?))
+}
+
+/// How much a file says it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Requests.
+    pub rows: u64,
+    /// Events of all of them, or a few more: an empty list counts as one.
+    pub events: u64,
+}
+
+/// The extent of a file, without decoding it.
+///
+/// # Errors
+///
+/// As [`count`].
+pub fn extent(bytes: &[u8]) -> Result<Extent, RowsError> {
+    seal::check(bytes)?;
+    guarded(|| {
+        let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes))?;
+        let lists = |group: &RowGroupMetaData| {
+            let lists = group.columns().iter().filter(|c| c.column_descr().max_rep_level() > 0);
+            lists.map(|column| u64::try_from(column.num_values()).unwrap_or(0)).max().unwrap_or(0)
+        };
+        let events = reader.metadata().row_groups().iter().map(lists).sum();
+        Ok(Extent { rows: rows_of(&reader)?, events })
+    })
 }
 
 /// The checksum that a file carries, checked against its bytes: eight

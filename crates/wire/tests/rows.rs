@@ -190,6 +190,10 @@ fn rows_beyond_one_row_group_keep_their_order() {
         .collect();
     let file = rows::encode(&records);
     assert_eq!(rows::count(&file), Ok(60_000));
+    let extent = rows::extent(&file).expect("it is a file of rows");
+    assert_eq!(extent.rows, 60_000);
+    let events: usize = records.iter().map(|record| record.events.len()).sum();
+    assert!(extent.events as usize >= events, "{extent:?}");
     assert!(rows::decode(&file).expect("it was just written") == records);
 }
 
