@@ -100,7 +100,7 @@ impl From<StoreError> for Fault {
             StoreError::Outside { .. } => {
                 (StatusCode::CONFLICT, "only what lies in the runs directory itself is moved")
             }
-            StoreError::Rows { .. } | StoreError::TooLarge { .. } => (
+            StoreError::Rows { .. } | StoreError::TooLarge { .. } | StoreError::Memory { .. } => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "the run stays listed; goodput runs rm moves it away",
             ),
