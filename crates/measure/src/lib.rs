@@ -17,6 +17,7 @@ pub mod quantile;
 pub mod record;
 pub mod request;
 pub mod said;
+pub mod slices;
 pub mod slo;
 pub mod statistics;
 pub mod summary;

@@ -13,6 +13,7 @@ use crate::peaks::{Peaks, peaks};
 use crate::record::{Carries, Record, TokensSource, Warnings};
 use crate::request::{Timed, Value};
 use crate::said::{Said, said};
+use crate::slices::{Slices, slices};
 use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
 use crate::undefined::Undefined;
 use crate::unit::{PerSecond, Span};
@@ -48,6 +49,8 @@ pub struct Summary {
     pub goodput: Option<Goodput>,
     /// Token totals.
     pub tokens: TokenTotals,
+    /// The run by prompt length and by label.
+    pub slices: Slices,
     /// Peer-style peaks, under presets whose tool prints them.
     pub peaks: Option<Peaks>,
     /// Whether the run can be trusted.
@@ -229,6 +232,7 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
         peaks: (definition.window == ThroughputWindow::WholeRun).then(|| peaks(&timed)).flatten(),
         validity: validity(records, facts, ttft),
         caveats: Vec::new(),
+        slices: slices(&timed),
         absent: Vec::new(),
         answer_warnings: answer_warnings(records),
         facts: facts.clone(),
@@ -690,6 +694,9 @@ fn absent(summary: &Summary) -> Vec<(String, Said)> {
     if summary.facts.instrument.floor.is_none() {
         say("validity.instrument_floor", NO_FLOOR.into());
     }
+    if summary.slices.tail_owner.is_none() {
+        say("slices.tail_owner", NO_TAIL_OWNER.into());
+    }
     say("stages_ms", Undefined::NotCollected.texts().into());
     say("findings", NO_DIAGNOSIS.into());
     absent
@@ -708,6 +715,10 @@ const LATENESS_NOT_JUDGED: Text = Text {
 const NO_FLOOR: Text = Text {
     en: "no floor is stored; goodput selftest finds it",
     zh: "尚无记录；运行 goodput selftest 可测得",
+};
+const NO_TAIL_OWNER: Text = Text {
+    en: "no prompt length holds most of the slowest requests, or fewer than 100 were counted",
+    zh: "没有哪个输入长度区间占最慢请求的大部分，或有计数的请求不足 100 个",
 };
 const NO_DIAGNOSIS: Text =
     Text { en: "diagnosis is not part of this version", zh: "此版本尚无诊断功能" };

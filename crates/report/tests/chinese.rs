@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use measure::definition::{Definition, Endpoint};
 use measure::metric::METRICS;
 use measure::outcome::{FailureKind, NotSentKind};
+use measure::slices::Part;
 use measure::summary::{Summary, summarise};
 use measure::{TokensSource, Warnings};
 use report::content::document;
@@ -50,6 +51,12 @@ fn recorded(summary: &Summary) -> Vec<String> {
     recorded.extend(messages.map(|message| message.chars().take(300).collect()));
     let labels = summary.goodput.iter().flat_map(|goodput| &goodput.per_label);
     recorded.extend(labels.map(|label| format!("{}={}", label.name, label.value)));
+    for slice in &summary.slices.by_label {
+        if let Part::Label { name, value } = &slice.of {
+            recorded.push(name.clone());
+            recorded.extend(value.clone());
+        }
+    }
     // A bare length gets its unit from the report.
     recorded.retain(|text| text.chars().any(char::is_alphabetic));
     recorded.sort_by_key(|text| std::cmp::Reverse(text.len()));

@@ -9,6 +9,7 @@ mod schema;
 
 use measure::goodput::Goodput;
 use measure::metric::{How, METRICS};
+use measure::slices::{Part, Slice, Slices};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::{Steady, Summary, Throughput};
 use measure::undefined::Undefined;
@@ -36,6 +37,7 @@ pub const KEYS: &[&str] = &[
     "steady",
     "goodput",
     "tokens",
+    "slices",
     "stages_ms",
     "efficiency",
     "validity",
@@ -65,6 +67,7 @@ pub fn to_json(summary: &Summary) -> Value {
         "steady": steady(&summary.steady),
         "goodput": summary.goodput.as_ref().map(goodput),
         "tokens": tokens(summary),
+        "slices": slices(&summary.slices),
         "stages_ms": [],
         "efficiency": efficiency(),
         "validity": validity(summary),
@@ -321,6 +324,41 @@ fn tokens(summary: &Summary) -> Value {
         "cached": tokens.cached,
         "wasted": tokens.wasted,
     })
+}
+
+fn slices(slices: &Slices) -> Value {
+    let owner = slices.tail_owner.as_ref().map(|owner| {
+        json!({
+            "of": part(&owner.of),
+            "of_slowest": owner.of_slowest,
+            "of_all": owner.of_all,
+        })
+    });
+    json!({
+        "by_input": slices.by_input.iter().map(slice).collect::<Vec<_>>(),
+        "by_label": slices.by_label.iter().map(slice).collect::<Vec<_>>(),
+        "tail_owner": owner,
+    })
+}
+
+fn slice(slice: &Slice) -> Value {
+    let figures =
+        |of: &Distribution| json!({ "n": of.n, "p50": of.figure("p50"), "p99": of.figure("p99") });
+    json!({
+        "of": part(&slice.of),
+        "n": slice.n,
+        "ok": slice.ok,
+        "ttft_ms": figures(&slice.ttft),
+        "tpot_ms": figures(&slice.tpot),
+        "e2el_ms": figures(&slice.e2el),
+    })
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Input { from, until } => json!({ "input_tokens": [from, until] }),
+        Part::Label { name, value } => json!({ "label": name, "value": value }),
+    }
 }
 
 /// Figures that need the server's, the device's or the user's data; each is

@@ -264,7 +264,11 @@ mod tests {
             let ending = match metric.unit {
                 Unit::Milliseconds | Unit::MillisecondsPerToken => "_ms",
                 Unit::TokensPerSecond => "_tok_s",
+                // The load's keys are older than the rule.
+                Unit::RequestsPerSecond if metric.branch == Branch::Workload => "_rps",
                 Unit::RequestsPerSecond => "req_s",
+                Unit::Microseconds => "_us",
+                Unit::Seconds => "_s",
                 Unit::Watts => "_w",
                 _ => continue,
             };

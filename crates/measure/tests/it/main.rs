@@ -7,6 +7,7 @@ mod picture;
 mod properties;
 mod request;
 mod seeds;
+mod slices;
 mod summary;
 mod vllm;
 mod wild;

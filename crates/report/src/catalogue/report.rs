@@ -141,6 +141,12 @@ texts! {
     EVERYBODY = "over all requests, failures too:", "全部请求，失败的也算：";
     NEVER_MEANS = "never: the request failed, so that its answer did not come at all", "未返回：请求失败，回答始终没有到达";
     AT_LEAST_MEANS = "≥: a time-out cut the wait off, the true value is at least this", "≥：等待被超时截断，真实值不小于此";
+    BY_INPUT = "by prompt length, as the server counted it:", "按输入长度（以服务端计数为准）：";
+    BY_LABEL = "by label {name}:", "按标签 {name}：";
+    COLUMN_PROMPT = "prompt tokens", "输入 token";
+    COLUMN_OK = "ok", "成功";
+    UNLABELLED = "without it", "未标注";
+    TAIL_OWNER = "prompts of {bucket} tokens are {of_slowest} of the slowest 1 % by TTFT and {of_all} of the requests: the tail is theirs", "TTFT 最慢的 1 % 中，{of_slowest} 是 {bucket} token 的输入，而它们只占请求的 {of_all}：尾延迟来自它们";
     STEADY_ALONE = "in the steady window alone:", "只看稳态窗口：";
 
     // Throughput.

@@ -1,6 +1,7 @@
 //! Where the time of a request goes, and how far the tail is from the mean.
 
 use measure::metric::{Better, Metric, find};
+use measure::slices::{Part, Slice, Slices};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::Summary;
 use measure::undefined::Undefined;
@@ -225,7 +226,70 @@ pub(super) fn mean_against_tail(page: &mut Document, summary: &Summary, rows: &[
     weights(page, summary);
     stalls(page, summary);
     everybody(page, summary);
+    slices(page, &summary.slices);
     steady(page, summary, rows);
+}
+
+/// Who waits: requests by prompt length and by label. One part alone says
+/// nothing that the whole does not.
+fn slices(page: &mut Document, slices: &Slices) {
+    let lang = page.lang;
+    if slices.by_input.len() > 1 {
+        page.line(lang.pick(words::BY_INPUT));
+        slice_table(page, lang.pick(words::COLUMN_PROMPT), &slices.by_input);
+    }
+    if let Some(owner) = &slices.tail_owner {
+        let shares = [("of_slowest", percent(owner.of_slowest)), ("of_all", percent(owner.of_all))];
+        let bucket = part_words(&owner.of, lang);
+        let mut gaps: Vec<(&str, &dyn std::fmt::Display)> = vec![("bucket", &bucket)];
+        gaps.extend(shares.iter().map(|(name, share)| (*name, share as &dyn std::fmt::Display)));
+        page.sentence(2, &lang.fill(words::TAIL_OWNER, &gaps));
+    }
+    for parts in slices.by_label.chunk_by(|one, next| label_of(one) == label_of(next)) {
+        let name = label_of(&parts[0]);
+        page.line(&lang.fill(words::BY_LABEL, &[("name", &name)]));
+        slice_table(page, name, parts);
+    }
+}
+
+fn label_of(slice: &Slice) -> &str {
+    match &slice.of {
+        Part::Label { name, .. } => name,
+        Part::Input { .. } => "",
+    }
+}
+
+fn part_words(part: &Part, lang: Lang) -> String {
+    match part {
+        Part::Input { from, until } => format!("{from}–{}", until - 1),
+        Part::Label { value: Some(value), .. } => value.clone(),
+        Part::Label { value: None, .. } => lang.pick(words::UNLABELLED).to_owned(),
+    }
+}
+
+fn slice_table(page: &mut Document, title: &str, slices: &[Slice]) {
+    let lang = page.lang;
+    let row = |slice: &Slice| {
+        // Why there is none is said of the whole; here it would be a column.
+        let figure = |of: &Distribution, name: &str| match of.n {
+            0 => "–".to_owned(),
+            _ => bounded(of, name, lang),
+        };
+        let cells = vec![
+            part_words(&slice.of, lang),
+            count(slice.n),
+            count(slice.ok),
+            figure(&slice.ttft, "p50"),
+            figure(&slice.ttft, "p99"),
+            figure(&slice.tpot, "p50"),
+            figure(&slice.e2el, "p50"),
+            figure(&slice.e2el, "p99"),
+        ];
+        Row { about: None, cells }
+    };
+    let ok = lang.pick(words::COLUMN_OK);
+    let titles = [title, "n", ok, "TTFT P50", "TTFT P99", "TPOT P50", "E2EL P50", "E2EL P99"];
+    page.table(titles.map(str::to_owned).to_vec(), slices.iter().map(row).collect());
 }
 
 /// Request- and token-weighted means side by side, and why they differ.

@@ -171,6 +171,7 @@ fn property(key: &str) -> Value {
             nullable(object("Null without an SLO.", of))
         }
         "tokens" => object("Token totals.", members(TOKENS)),
+        "slices" => object("The run by prompt length and by label.", slices()),
         "stages_ms" => list("Stages of TTFT, where the server shows them."),
         "efficiency" => object(
             "How well hardware and money are used.",
@@ -201,6 +202,28 @@ fn typed(kind: &str, words: &str) -> Value {
         Some(kind) => json!({"type": [kind, "null"], "description": words}),
         None => json!({"type": kind, "description": words}),
     }
+}
+
+fn slices() -> Vec<(&'static str, Value)> {
+    let parts = "of is {input_tokens: [from, below]} or {label, value}, value null for requests \
+                 without the label; n requests of which ok ended well; ttft_ms, tpot_ms and \
+                 e2el_ms have n, p50 and p99.";
+    vec![
+        (
+            "by_input",
+            list(&format!("Successes by prompt length as the server counted it: {parts}")),
+        ),
+        ("by_label", list(&format!("All requests by each label: {parts}"))),
+        (
+            "tail_owner",
+            json!({
+                "type": ["object", "null"],
+                "description": "The bucket of prompt lengths that at least half of the slowest \
+                                hundredth by TTFT lies in, and one and a half times its share of \
+                                the requests; null where none does or there are fewer than 100.",
+            }),
+        ),
+    ]
 }
 
 fn list(words: &str) -> Value {

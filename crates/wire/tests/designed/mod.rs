@@ -18,6 +18,7 @@ pub(crate) const TOP: &[&str] = &[
     "steady",
     "goodput",
     "tokens",
+    "slices",
     "stages_ms",
     "efficiency",
     "validity",

@@ -1,0 +1,157 @@
+//! Parts of a run: its requests by prompt length and by label. A percentile of
+//! the whole says nothing of who waits; these say it.
+
+use std::collections::BTreeMap;
+
+use crate::outcome::Outcome;
+use crate::request::{Timed, Value};
+use crate::statistics::Distribution;
+
+/// The parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Slices {
+    /// Successes by prompt length, as the server counted it.
+    pub by_input: Vec<Slice>,
+    /// All requests by each label, label by label. Those of one label are all
+    /// requests of the run.
+    pub by_label: Vec<Slice>,
+    /// The bucket that most of the slowest requests lie in, where one does.
+    pub tail_owner: Option<TailOwner>,
+}
+
+/// Requests that have something in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// What they have in common.
+    pub of: Part,
+    /// Requests.
+    pub n: u64,
+    /// Of these, the ones that ended ok; latencies are of them.
+    pub ok: u64,
+    /// TTFT in ms.
+    pub ttft: Distribution,
+    /// TPOT in ms a token.
+    pub tpot: Distribution,
+    /// End-to-end latency in ms.
+    pub e2el: Distribution,
+}
+
+/// What requests of a slice have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Prompts of so many tokens: from, and below.
+    Input {
+        /// The least.
+        from: u32,
+        /// Less than this.
+        until: u32,
+    },
+    /// A label and its value; `None` for requests without the label.
+    Label {
+        /// The label.
+        name: String,
+        /// Its value.
+        value: Option<String>,
+    },
+}
+
+/// A bucket with more of the tail than of the requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TailOwner {
+    /// The bucket.
+    pub of: Part,
+    /// Its share of the slowest hundredth by TTFT.
+    pub of_slowest: f64,
+    /// Its share of the requests.
+    pub of_all: f64,
+}
+
+/// Fewest requests of which a hundredth says something.
+const FEWEST: usize = 100;
+
+/// A bucket owns the tail when it holds at least this share of it, and this
+/// many times its share of the requests.
+const OWNS: f64 = 0.5;
+const MORE_THAN: f64 = 1.5;
+
+/// Cuts a run.
+pub fn slices(timed: &[Timed<'_>]) -> Slices {
+    Slices { by_input: by_input(timed), by_label: by_label(timed), tail_owner: tail_owner(timed) }
+}
+
+/// The bucket of a prompt: powers of two from 128, because the work of a
+/// prefill grows with the length and not with its logarithm below that.
+fn bucket(tokens: f64) -> Part {
+    let tokens = tokens as u32;
+    let from = if tokens < 128 { 0 } else { 1 << tokens.ilog2() };
+    Part::Input { from, until: if from == 0 { 128 } else { from.saturating_mul(2) } }
+}
+
+fn by_input(timed: &[Timed<'_>]) -> Vec<Slice> {
+    let mut parts: BTreeMap<Part, Vec<&Timed<'_>>> = BTreeMap::new();
+    for request in timed {
+        if let Ok(tokens) = request.input_length() {
+            parts.entry(bucket(tokens)).or_default().push(request);
+        }
+    }
+    parts.into_iter().map(|(of, requests)| slice(of, &requests)).collect()
+}
+
+fn by_label(timed: &[Timed<'_>]) -> Vec<Slice> {
+    let labels = |request: &Timed<'_>| request.record.planned.labels.clone();
+    let mut names: Vec<String> =
+        timed.iter().flat_map(labels).map(|(name, _)| name).collect::<Vec<_>>();
+    names.sort_unstable();
+    names.dedup();
+    let mut slices = Vec::new();
+    for name in names {
+        let mut parts: BTreeMap<Part, Vec<&Timed<'_>>> = BTreeMap::new();
+        for request in timed {
+            let own = request.record.planned.labels.iter().find(|(known, _)| *known == name);
+            let value = own.map(|(_, value)| value.clone());
+            parts.entry(Part::Label { name: name.clone(), value }).or_default().push(request);
+        }
+        slices.extend(parts.into_iter().map(|(of, requests)| slice(of, &requests)));
+    }
+    slices
+}
+
+fn slice(of: Part, requests: &[&Timed<'_>]) -> Slice {
+    let distribution = |value: fn(&Timed<'_>) -> Value| {
+        let samples = requests.iter().filter_map(|request| value(request).ok()).collect();
+        Distribution::of(samples, Vec::new(), &[])
+    };
+    let ok = requests.iter().filter(|request| request.record.outcome == Outcome::Ok).count();
+    Slice {
+        of,
+        n: requests.len() as u64,
+        ok: ok as u64,
+        ttft: distribution(|request| request.ttft()),
+        tpot: distribution(|request| request.tpot()),
+        e2el: distribution(|request| request.e2el()),
+    }
+}
+
+fn tail_owner(timed: &[Timed<'_>]) -> Option<TailOwner> {
+    let mut waits: Vec<(f64, Part)> = timed
+        .iter()
+        .filter_map(|request| Some((request.ttft().ok()?, bucket(request.input_length().ok()?))))
+        .collect();
+    if waits.len() < FEWEST {
+        return None;
+    }
+    waits.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let slowest = waits.len().div_ceil(100);
+    let share = |among: &[(f64, Part)], of: &Part| {
+        among.iter().filter(|(_, part)| part == of).count() as f64 / among.len() as f64
+    };
+    let (_, of) = waits[..slowest]
+        .iter()
+        .max_by(|a, b| share(&waits[..slowest], &a.1).total_cmp(&share(&waits[..slowest], &b.1)))?;
+    let owner = TailOwner {
+        of: of.clone(),
+        of_slowest: share(&waits[..slowest], of),
+        of_all: share(&waits, of),
+    };
+    (owner.of_slowest >= OWNS && owner.of_slowest >= MORE_THAN * owner.of_all).then_some(owner)
+}
