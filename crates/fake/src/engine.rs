@@ -7,10 +7,12 @@ mod answer;
 mod ask;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use thiserror::Error;
+use workload::Tokenizer;
 
 use self::answer::{Answer, TokenStream};
 use self::ask::{Ask, Refused};
@@ -44,6 +46,8 @@ pub struct EngineConfig {
     /// Most prompt and output tokens of one request together; more is
     /// answered with 400.
     pub context_tokens: u32,
+    /// What prompts are counted by; without one, words and marks are.
+    pub tokenizer: Option<Arc<dyn Tokenizer>>,
     /// Requests that run at a time. The others wait, first come first served,
     /// and their wait is part of their TTFT.
     pub max_num_seqs: usize,
@@ -83,6 +87,7 @@ impl Default for EngineConfig {
             output_tokens: None,
             seed: 0,
             context_tokens: 131_072,
+            tokenizer: None,
             max_num_seqs: 64,
             lockstep: false,
             chunk_tokens: 1,
@@ -195,7 +200,7 @@ impl Engine {
     }
 
     fn generate(&mut self, request: &Request, chat: bool) -> Play {
-        let read = Ask::read(&request.body, chat)
+        let read = Ask::read(&request.body, chat, self.config.tokenizer.as_deref())
             .and_then(|ask| ask.for_model(self.config.model.as_deref()))
             .and_then(|ask| if ask.stream { ask.streamable(request) } else { Ok(ask) });
         let answer = match read.and_then(|ask| self.answer_to(ask, request)) {

@@ -10,6 +10,7 @@ mod output;
 mod plan;
 mod progress;
 mod target;
+mod tokenizer;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,21 +1,24 @@
 //! From what the user typed to what a run does: every rule about flags that
 //! concerns more than one of them.
 
+use std::sync::Arc;
+
 use drive::Reuse;
 use measure::definition::PRESETS;
 use measure::facts::WorkloadFacts;
 use measure::slo::Slo;
 use measure::threshold::Threshold;
-use measure::{PerSecond, Span};
+use measure::{PerSecond, Span, Tokens};
 use serde_json::{Map, Value};
 use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
 use wire::dataset::{DatasetNotes, custom, sharegpt};
 use wire::run::Setting;
-use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
+use workload::prompt::{CacheRegime, Order, Prompt, PromptSource, estimate_tokens};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Load, Stop};
+use workload::{Lengths, Lexicon, Load, Stop, Tokenizer};
 
 use crate::flags::{Reader, Settings, UsageError};
+use crate::tokenizer;
 
 /// Spread of lengths when none was given: everything equal would hide how a
 /// server treats unequal requests.
@@ -34,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) spec: Spec,
     pub(crate) warmups: u32,
     pub(crate) workload: WorkloadFacts,
+    /// What lengths are counted by; without one they are estimates.
+    pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
     pub(crate) template: RequestSpec,
     pub(crate) slo: Option<Slo>,
     pub(crate) thresholds: Vec<Threshold>,
@@ -68,6 +73,7 @@ impl Plan {
             ("num-warmups", self.warmups.to_string()),
             ("dataset-name", "random".to_owned()),
             ("isl", self.workload.input_lengths.clone()),
+            ("tokenizer", text(self.workload.tokenizer.clone())),
             ("osl", self.workload.output_lengths.clone()),
             ("prefix-cache", schedule.cache().name().to_owned()),
             ("idle-timeout", format!("{}s", self.idle_timeout.s())),
@@ -99,7 +105,8 @@ pub(crate) fn resolve(
     let embedded = address.is_none();
     let api = api(&mut reader, address.as_ref());
     let seed = reader.value("seed", "a whole number from 0").unwrap_or(0);
-    let (prompts, output, workload) = workload(&mut reader, &read, embedded);
+    let tokenizer = tokenizer(&mut reader, &read, embedded);
+    let (prompts, output, workload) = workload(&mut reader, &read, embedded, tokenizer.as_ref());
     let (load, stop) = load(&mut reader, embedded, &prompts);
     let cache = cache(&mut reader, &prompts);
     let template = template(&mut reader, api);
@@ -132,6 +139,7 @@ pub(crate) fn resolve(
         },
         warmups: reader.value("num-warmups", "a whole number from 0").unwrap_or(0),
         workload,
+        tokenizer,
         template,
         slo,
         thresholds,
@@ -236,10 +244,40 @@ fn load(reader: &mut Reader<'_>, embedded: bool, prompts: &PromptSource) -> (Loa
     (load, stop)
 }
 
+/// What prompts are counted by. The embedded engine counts by its own
+/// tokenizer, so that the lengths of a run without flags are exact; what a
+/// served model counts by, only the user knows.
+fn tokenizer(
+    reader: &mut Reader<'_>,
+    read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    embedded: bool,
+) -> Option<Arc<dyn Tokenizer>> {
+    let otherwise = embedded.then_some(tokenizer::EMBEDDED);
+    let name = reader.settings.text("tokenizer").or(otherwise)?;
+    tokenizer::load(name, read).map_err(|error| reader.wrong("tokenizer", error)).ok()
+}
+
+/// Synthetic prompts: exact under a tokenizer, else estimated.
+fn synthetic(
+    reader: &mut Reader<'_>,
+    input: Lengths,
+    tokenizer: Option<&Arc<dyn Tokenizer>>,
+) -> PromptSource {
+    let Some(tokenizer) = tokenizer else { return PromptSource::Synthetic { input } };
+    match Lexicon::proven(&**tokenizer) {
+        Ok(lexicon) => PromptSource::Exact { input, lexicon: Arc::new(lexicon) },
+        Err(error) => {
+            reader.wrong("tokenizer", error);
+            PromptSource::Synthetic { input }
+        }
+    }
+}
+
 fn workload(
     reader: &mut Reader<'_>,
     read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
     embedded: bool,
+    tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> (PromptSource, OutputLength, WorkloadFacts) {
     let settings = reader.settings;
     let ratio = share(reader, "random-range-ratio");
@@ -248,7 +286,8 @@ fn workload(
     let input = lengths(reader, "isl", isl, spread, ratio);
     let output = lengths(reader, "osl", osl, spread, ratio);
     let name = settings.text("dataset-name").unwrap_or("random");
-    let mut facts = WorkloadFacts::default();
+    let counted_by = tokenizer.map(|tokenizer| tokenizer.name().to_owned());
+    let mut facts = WorkloadFacts { tokenizer: counted_by, ..WorkloadFacts::default() };
     if let Some(text) = settings.text("prompt") {
         if settings.has("dataset-name") || settings.has("dataset-path") {
             reader.wrong(
@@ -259,7 +298,12 @@ fn workload(
         facts.source = "one text, the same in every request".to_owned();
         facts.input_lengths = "as the text is".to_owned();
         facts.output_lengths = output.describe();
-        return (PromptSource::fixed(text), OutputLength::Drawn(output), facts);
+        let mut prompt = Prompt::text(text);
+        if let Some(tokenizer) = tokenizer {
+            prompt.input_tokens = Some(Tokens::new(tokenizer.count(text)));
+        }
+        let prompts = PromptSource::List { prompts: vec![prompt], order: Order::AsIs };
+        return (prompts, OutputLength::Drawn(output), facts);
     }
     if name == "random" {
         if settings.has("dataset-path") {
@@ -269,12 +313,16 @@ fn workload(
             );
         }
         facts.source = "synthetic text (random)".to_owned();
-        facts.input_lengths = format!("{} tokens, estimated", input.describe());
+        let certainty = tokenizer.map_or_else(
+            || "estimated".to_owned(),
+            |tokenizer| format!("exact by the tokenizer {}", tokenizer.name()),
+        );
+        facts.input_lengths = format!("{} tokens, {certainty}", input.describe());
         facts.output_lengths = output.describe();
-        return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts);
+        return (synthetic(reader, input, tokenizer), OutputLength::Drawn(output), facts);
     }
     let fallback = PromptSource::Synthetic { input };
-    let Some(loaded) = dataset(reader, read, name) else {
+    let Some(loaded) = dataset(reader, read, name, tokenizer) else {
         return (fallback, OutputLength::Drawn(output), facts);
     };
     let (prompts, notes, path) = loaded;
@@ -322,6 +370,7 @@ fn dataset(
     reader: &mut Reader<'_>,
     read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
     name: &str,
+    tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> Option<(Vec<Prompt>, DatasetNotes, String)> {
     if !["sharegpt", "custom"].contains(&name) {
         reader.wrong("dataset-name", format!("{name:?} is not one of random, sharegpt, custom"));
@@ -338,7 +387,9 @@ fn dataset(
             return None;
         }
     };
-    let estimate = &workload::prompt::estimate_tokens;
+    let estimate = &|text: &str| {
+        tokenizer.map_or_else(|| estimate_tokens(text), |tokenizer| tokenizer.count(text))
+    };
     let (prompts, notes) = if name == "custom" {
         custom::read(&bytes, estimate)
     } else {
@@ -396,7 +447,7 @@ fn lengths(
 fn cache(reader: &mut Reader<'_>, prompts: &PromptSource) -> CacheRegime {
     let words: Vec<(&str, CacheRegime)> =
         CacheRegime::ALL.iter().map(|regime| (regime.name(), *regime)).collect();
-    let synthetic = matches!(prompts, PromptSource::Synthetic { .. });
+    let synthetic = prompts.listed().is_none();
     let default = if synthetic { CacheRegime::Cold } else { CacheRegime::AsIs };
     reader.choice("prefix-cache", &words).unwrap_or(default)
 }

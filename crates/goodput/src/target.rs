@@ -207,7 +207,11 @@ fn embedded(
     secrets: Secrets,
 ) -> Result<Resolved, Unresolved> {
     let model = plan.model.clone().unwrap_or_else(|| "embedded".to_owned());
-    let engine = fake::EngineConfig { model: Some(model.clone()), ..fake::EngineConfig::default() };
+    let engine = fake::EngineConfig {
+        model: Some(model.clone()),
+        tokenizer: plan.tokenizer.clone(),
+        ..fake::EngineConfig::default()
+    };
     let server = fake::Server::start(fake::Config { engine, ..fake::Config::default() }).map_err(
         |error| Unresolved::Internal(format!("the embedded engine cannot start: {error}")),
     )?;

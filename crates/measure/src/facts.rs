@@ -127,6 +127,9 @@ pub struct WorkloadFacts {
     pub input_lengths: String,
     /// Output lengths asked for, in words.
     pub output_lengths: String,
+    /// The tokenizer that prompt lengths were counted by on this side; `None`
+    /// where they are estimates.
+    pub tokenizer: Option<String>,
     /// Cache regime: cold, none, warm or as-is.
     pub cache_regime: String,
     /// How often each row was used, when a data set was too short.

@@ -33,6 +33,10 @@ pub const ALLOWED: &[(&str, &str)] = &[
     ("serde", "forms of stored JSON"),
     ("serde_json", "JSON of every API and file"),
     ("thiserror", "the words of error enums beside their variants"),
+    (
+        "tokenizers",
+        "tokenizer.json of every model, counted by the code that models are trained with",
+    ),
     ("tokio", "tasks and readiness on each worker's thread"),
     ("tokio-rustls", "TLS over those"),
     ("toml", "--config files"),
@@ -42,8 +46,9 @@ pub const ALLOWED: &[(&str, &str)] = &[
 /// on two cores and may break tomorrow; raise it only with the reason in the
 /// commit. It was 200 before hdrhistogram and what that needs, and 202 before
 /// csv with csv-core and ryu, and the web page: `web` itself, hyper and what that
-/// needs.
-pub const LOCKED: usize = 214;
+/// needs; 214 before `tokens` and the `tokenizers` library, whose normalisers,
+/// regular expressions and models have to be those that servers use.
+pub const LOCKED: usize = 262;
 
 /// Packages that are used and not in `allowed`, or the reverse.
 pub fn direct(

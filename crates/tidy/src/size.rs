@@ -16,7 +16,6 @@ pub const WIDE_LINES: &[(&str, usize, &str)] = &[
     ("crates/measure/src/outcome.rs", 1, "the head of a macro that makes a table"),
     ("crates/measure/src/quantile.rs", 1, "arguments of a property, which rustfmt leaves alone"),
     ("crates/workload/src/schedule/tests.rs", 2, "arguments of properties"),
-    ("crates/workload/src/text.rs", 1, "a comment, not broken yet"),
 ];
 
 /// Functions that are longer than [`FUNCTION_LINES`].

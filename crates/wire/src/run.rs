@@ -131,6 +131,9 @@ struct WorkloadForm {
     source: String,
     input_lengths: String,
     output_lengths: String,
+    // Written since prompt lengths can be exact.
+    #[serde(default)]
+    tokenizer: Option<String>,
     cache_regime: String,
     oversampled: Option<f64>,
     notes: Vec<String>,
@@ -225,6 +228,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             source: facts.workload.source.clone(),
             input_lengths: facts.workload.input_lengths.clone(),
             output_lengths: facts.workload.output_lengths.clone(),
+            tokenizer: facts.workload.tokenizer.clone(),
             cache_regime: facts.workload.cache_regime.clone(),
             oversampled: facts.workload.oversampled,
             notes: facts.workload.notes.clone(),
@@ -287,6 +291,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             source: form.workload.source,
             input_lengths: form.workload.input_lengths,
             output_lengths: form.workload.output_lengths,
+            tokenizer: form.workload.tokenizer,
             cache_regime: form.workload.cache_regime,
             oversampled: form.workload.oversampled,
             notes: form.workload.notes,

@@ -125,6 +125,7 @@ const UNCOUNTED: &str = "the number of output tokens is unknown under these defi
 const UNASKED: &[(&str, &str)] = &[
     ("engine", "the server did not name its engine"),
     ("model", "no model was named"),
+    ("workload.tokenizer", "no tokenizer was given, so prompt lengths are not counted by one"),
     ("workload.oversampled", "the prompts are no data set, or one that is long enough"),
     ("load.request_rate", "no rate was asked for"),
     ("load.burstiness", "arrivals were not drawn with a burstiness"),
@@ -164,6 +165,7 @@ fn workload(summary: &Summary) -> Value {
         "source": workload.source,
         "input_lengths": workload.input_lengths,
         "output_lengths": workload.output_lengths,
+        "tokenizer": workload.tokenizer,
         "cache_regime": workload.cache_regime,
         "oversampled": workload.oversampled,
         "notes": workload.notes,

@@ -67,6 +67,7 @@ fn golden_facts() -> RunFacts {
             source: "custom prompts.jsonl: 20 rows".to_owned(),
             input_lengths: "as the rows are".to_owned(),
             output_lengths: "128 ± 25 %".to_owned(),
+            tokenizer: None,
             cache_regime: "warm".to_owned(),
             oversampled: Some(7.5),
             notes: vec!["2 rows were skipped".to_owned()],
@@ -272,11 +273,20 @@ prop_compose! {
 prop_compose! {
     fn workload()(
         words in [text(), text(), text(), text()],
+        tokenizer in option::of(text()),
         oversampled in option::of(number()),
         notes in vec(text(), 0..3),
     ) -> WorkloadFacts {
         let [source, input_lengths, output_lengths, cache_regime] = words;
-        WorkloadFacts { source, input_lengths, output_lengths, cache_regime, oversampled, notes }
+        WorkloadFacts {
+            source,
+            input_lengths,
+            output_lengths,
+            tokenizer,
+            cache_regime,
+            oversampled,
+            notes,
+        }
     }
 }
 

@@ -8,19 +8,25 @@
 pub mod arrival;
 pub mod digest;
 pub mod length;
+pub mod lexicon;
 pub mod load;
 pub mod prompt;
 pub mod schedule;
 pub mod stream;
 mod text;
+pub mod tokenizer;
 mod words;
 
 pub use arrival::{Arrivals, Dispersion, index_of_dispersion};
 pub use length::{LengthError, Lengths, MAX_TOKENS};
+pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
 pub use prompt::{
     CacheRegime, Content, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
     estimate_tokens,
 };
-pub use schedule::{After, GraphError, Note, OutputLength, Request, Schedule, Spec, SpecError};
+pub use schedule::{
+    After, GraphError, Note, OutputLength, Request, Schedule, Spec, SpecError, WrongLength,
+};
 pub use stream::Stream;
+pub use tokenizer::Tokenizer;

@@ -1,10 +1,13 @@
 //! What is asked: prompts, where they come from, and what the server's prefix
 //! cache may know of them.
 
+use std::sync::Arc;
+
 use measure::Tokens;
 
 use crate::digest::Digest;
 use crate::length::Lengths;
+use crate::lexicon::Lexicon;
 use crate::stream::Stream;
 use crate::text;
 
@@ -102,10 +105,18 @@ pub enum PromptSource {
         /// The order of the first and of every later round.
         order: Order,
     },
-    /// Text of our own, written for each request when it is needed.
+    /// Text of our own, written for each request when it is needed, its length
+    /// counted by words and marks.
     Synthetic {
         /// How long.
         input: Lengths,
+    },
+    /// The same, its length exact under a tokenizer.
+    Exact {
+        /// How long.
+        input: Lengths,
+        /// The words and what they cost under that tokenizer.
+        lexicon: Arc<Lexicon>,
     },
 }
 
@@ -128,7 +139,16 @@ impl PromptSource {
     pub fn listed(&self) -> Option<usize> {
         match self {
             Self::List { prompts, .. } => Some(prompts.len()),
-            Self::Synthetic { .. } => None,
+            Self::Synthetic { .. } | Self::Exact { .. } => None,
+        }
+    }
+
+    /// The lengths and words of prompts that are written; `None` for a list.
+    pub(crate) fn written(&self) -> Option<(Lengths, &Lexicon)> {
+        match self {
+            Self::List { .. } => None,
+            Self::Synthetic { input } => Some((*input, Lexicon::by_words())),
+            Self::Exact { input, lexicon } => Some((*input, lexicon)),
         }
     }
 
@@ -147,6 +167,11 @@ impl PromptSource {
             Self::Synthetic { input } => {
                 digest.raw(b"w");
                 input.digest(digest);
+            }
+            Self::Exact { input, lexicon } => {
+                digest.raw(b"x");
+                input.digest(digest);
+                lexicon.digest(digest);
             }
         }
     }
@@ -228,13 +253,14 @@ pub(crate) fn written(
     seed: u64,
     index: u32,
     tokens: Tokens,
+    lexicon: &Lexicon,
     regime: CacheRegime,
     nonce: RunNonce,
 ) -> Prompt {
     let mut stream = Stream::numbered(seed, "prompt", u64::from(index));
     let mut nonce = nonce.stream(regime, index);
     Prompt {
-        content: Content::Text(text::write(tokens.get(), &mut stream, nonce.as_mut())),
+        content: Content::Text(text::write(tokens.get(), lexicon, &mut stream, nonce.as_mut())),
         input_tokens: Some(tokens),
         max_output_tokens: None,
         source_row: None,

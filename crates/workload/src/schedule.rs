@@ -5,15 +5,18 @@ use measure::{At, Planned, Span, Tokens};
 use crate::arrival::Arrivals;
 use crate::digest::Digest;
 use crate::length::Lengths;
+use crate::lexicon::Lexicon;
 use crate::load::{HORIZON, Load, LoadError, Stop};
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
 use crate::stream::Stream;
 
+mod check;
 mod graph;
 mod note;
 
+pub use check::WrongLength;
 pub use graph::GraphError;
 pub use note::Note;
 
@@ -197,7 +200,7 @@ impl Schedule {
                 }
                 places
             }
-            PromptSource::Synthetic { .. } => Vec::new(),
+            PromptSource::Synthetic { .. } | PromptSource::Exact { .. } => Vec::new(),
         };
         let schedule = Self { spec, plan, order };
         let notes = schedule.notes();
@@ -209,6 +212,7 @@ impl Schedule {
         let prompts = self.order.len() as u32;
         match (&self.spec.prompts, self.count()) {
             (PromptSource::Synthetic { .. }, _) => notes.push(Note::EstimatedLengths),
+            (PromptSource::Exact { .. }, _) => {}
             (PromptSource::List { .. }, None) => notes.push(Note::MayRepeat { prompts }),
             (PromptSource::List { .. }, Some(requests)) if requests > prompts => {
                 notes.push(Note::Oversampled { requests, prompts });
@@ -265,7 +269,7 @@ impl Schedule {
     /// The regime that the prompts really have: nonces that were asked for and
     /// could not be put in leave the cache as it is.
     pub fn cache(&self) -> CacheRegime {
-        let synthetic = matches!(self.spec.prompts, PromptSource::Synthetic { .. });
+        let synthetic = self.spec.prompts.written().is_some();
         if self.spec.cache.has_nonce() && !synthetic && !self.spec.nonce_in_own_prompts {
             CacheRegime::AsIs
         } else {
@@ -281,7 +285,7 @@ impl Schedule {
                 let prompts = self.order.len() as u32;
                 Some(count.map_or(prompts, |count| count.min(prompts)))
             }
-            (PromptSource::Synthetic { .. }, count) => count,
+            (PromptSource::Synthetic { .. } | PromptSource::Exact { .. }, count) => count,
         }
     }
 
@@ -346,7 +350,7 @@ impl Schedule {
     /// limit that it brings along.
     fn prompt_of(&self, index: u32) -> (PromptRef, Option<Tokens>, Option<Tokens>) {
         match &self.spec.prompts {
-            PromptSource::Synthetic { input } => {
+            PromptSource::Synthetic { input } | PromptSource::Exact { input, .. } => {
                 let mut stream =
                     Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
                 let tokens = input.draw(&mut stream);
@@ -375,14 +379,16 @@ impl Schedule {
     /// When the request names a prompt that this schedule does not have, and so
     /// is another schedule's.
     pub fn prompt(&self, request: &Request, nonce: RunNonce) -> Prompt {
-        let prompt = match (request.prompt, &self.spec.prompts) {
-            (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
-                prompt::listed(&prompts[place as usize], request.index, self.cache(), nonce)
+        let (cache, source) = (self.cache(), &self.spec.prompts);
+        let prompt = match (request.prompt, source, source.written()) {
+            (PromptRef::Listed(place), PromptSource::List { prompts, .. }, _) => {
+                prompt::listed(&prompts[place as usize], request.index, cache, nonce)
             }
-            (PromptRef::Written(tokens), _) => {
-                prompt::written(self.spec.seed, request.index, tokens, self.cache(), nonce)
+            (PromptRef::Written(tokens), _, written) => {
+                let lexicon = written.map_or(Lexicon::by_words(), |(_, lexicon)| lexicon);
+                prompt::written(self.spec.seed, request.index, tokens, lexicon, cache, nonce)
             }
-            (PromptRef::Listed(_), PromptSource::Synthetic { .. }) => {
+            (PromptRef::Listed(_), ..) => {
                 panic!("a request of another schedule: this one has no list of prompts")
             }
         };

@@ -1,7 +1,7 @@
 //! Text of our own: sentences from the word lists, and nonces.
 
+use crate::lexicon::{Form, Lexicon, Word};
 use crate::stream::Stream;
-use crate::words::{ADJECTIVES, ADVERBS, CONJUNCTIONS, DETERMINERS, NOUNS, PREPOSITIONS, VERBS};
 
 /// Nouns in a nonce. Seven of the list are 63.6 bits: two runs in a million
 /// million share one.
@@ -10,12 +10,18 @@ const NONCE_NOUNS: u32 = 7;
 /// Tokens of a whole nonce: its nouns and a full stop.
 pub(crate) const NONCE_TOKENS: u32 = NONCE_NOUNS + 1;
 
-/// A text of `tokens` tokens in which each word and each mark counts as one.
-/// It ends where the count is reached, in the middle of a sentence if need be,
-/// and then with a full stop in place of the last word. `nonce` gives the first words; a text shorter than the nonce
-/// is nothing but its beginning.
-pub(crate) fn write(tokens: u32, stream: &mut Stream, nonce: Option<&mut Stream>) -> String {
+/// A text of `tokens` tokens by the costs of the lexicon. It ends where the
+/// count is reached, in the middle of a sentence if need be, and then with a
+/// full stop in place of the last word. `nonce` gives the first words; a text
+/// shorter than the nonce is nothing but its beginning.
+pub(crate) fn write(
+    tokens: u32,
+    lexicon: &Lexicon,
+    stream: &mut Stream,
+    nonce: Option<&mut Stream>,
+) -> String {
     let mut writer = Writer {
+        lexicon,
         // About six bytes a word with its space; the cap keeps a hostile
         // length from reserving before a word is written.
         text: String::with_capacity(6 * tokens.min(1 << 20) as usize),
@@ -25,7 +31,7 @@ pub(crate) fn write(tokens: u32, stream: &mut Stream, nonce: Option<&mut Stream>
     };
     if let Some(nonce) = nonce {
         for _ in 0..NONCE_NOUNS {
-            writer.word(nonce.pick(NOUNS));
+            writer.word(nonce.pick(&lexicon.nouns));
         }
         writer.full_stop();
     }
@@ -35,22 +41,25 @@ pub(crate) fn write(tokens: u32, stream: &mut Stream, nonce: Option<&mut Stream>
     writer.text
 }
 
-/// A nonce by itself, `NONCE_TOKENS` long, to be put before a text.
+/// A nonce by itself, `NONCE_TOKENS` long by words and marks, to be put before
+/// a text.
 pub(crate) fn nonce(stream: &mut Stream) -> String {
-    write(NONCE_TOKENS, &mut Stream::new(0, "unused"), Some(stream))
+    let lexicon = Lexicon::by_words();
+    write(NONCE_TOKENS, lexicon, &mut Stream::new(0, "unused"), Some(stream))
 }
 
 /// Writes words and marks until nothing is left of the count; what comes after
 /// is dropped, so the grammar below need not look at it.
-struct Writer {
+struct Writer<'a> {
+    lexicon: &'a Lexicon,
     text: String,
     left: u32,
     after_word: bool,
     open_sentence: bool,
 }
 
-impl Writer {
-    fn word(&mut self, word: &str) {
+impl Writer<'_> {
+    fn word(&mut self, word: Word) {
         if self.left == 0 {
             return;
         }
@@ -58,17 +67,15 @@ impl Writer {
             // The last place is the full stop's.
             return self.full_stop();
         }
-        self.left -= 1;
-        if !self.text.is_empty() {
-            self.text.push(' ');
-        }
-        let (first, rest) = word.split_at(1);
-        if self.open_sentence {
-            self.text.push_str(&first.to_ascii_uppercase());
-        } else {
-            self.text.push_str(first);
-        }
-        self.text.push_str(rest);
+        let form = match (self.text.is_empty(), self.open_sentence) {
+            (true, _) => Form::Opening,
+            (false, true) => Form::Sentence,
+            (false, false) => Form::Within,
+        };
+        let fits = word.cost(form) <= self.left;
+        let word = if fits { word } else { self.lexicon.filler(form, self.left) };
+        self.left -= word.cost(form);
+        form.write(word.text, &mut self.text);
         self.after_word = true;
         self.open_sentence = false;
     }
@@ -96,7 +103,7 @@ impl Writer {
             if stream.chance(0.5) {
                 self.mark(',');
             }
-            self.word(stream.pick(CONJUNCTIONS));
+            self.word(stream.pick(&self.lexicon.conjunctions));
             self.clause(stream);
         }
         self.full_stop();
@@ -105,23 +112,23 @@ impl Writer {
     fn clause(&mut self, stream: &mut Stream) {
         self.thing(stream);
         if stream.chance(0.25) {
-            self.word(stream.pick(ADVERBS));
+            self.word(stream.pick(&self.lexicon.adverbs));
         }
-        self.word(stream.pick(VERBS));
+        self.word(stream.pick(&self.lexicon.verbs));
         if stream.chance(0.6) {
             self.thing(stream);
         }
         while stream.chance(0.4) {
-            self.word(stream.pick(PREPOSITIONS));
+            self.word(stream.pick(&self.lexicon.prepositions));
             self.thing(stream);
         }
     }
 
     fn thing(&mut self, stream: &mut Stream) {
-        self.word(stream.pick(DETERMINERS));
+        self.word(stream.pick(&self.lexicon.determiners));
         while stream.chance(0.35) {
-            self.word(stream.pick(ADJECTIVES));
+            self.word(stream.pick(&self.lexicon.adjectives));
         }
-        self.word(stream.pick(NOUNS));
+        self.word(stream.pick(&self.lexicon.nouns));
     }
 }

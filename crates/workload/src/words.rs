@@ -156,3 +156,7 @@ pub(crate) const CONJUNCTIONS: &[&str] = &[
     "and", "but", "because", "while", "although", "since", "when", "where", "if", "unless", "so",
     "yet",
 ];
+
+/// Every list, in the order of a lexicon's.
+pub(crate) const ALL: &[&[&str]] =
+    &[DETERMINERS, ADJECTIVES, NOUNS, VERBS, ADVERBS, PREPOSITIONS, CONJUNCTIONS];

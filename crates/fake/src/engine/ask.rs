@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use workload::Tokenizer;
+use workload::prompt::estimate_tokens;
 
 use crate::request::Request;
 
@@ -110,7 +112,11 @@ impl Ask {
     /// Reads a body. What would change the shape of the answer and is not
     /// made here (several choices, log-probabilities, echo) is refused rather
     /// than ignored.
-    pub(super) fn read(body: &[u8], chat: bool) -> Result<Self, Refused> {
+    pub(super) fn read(
+        body: &[u8],
+        chat: bool,
+        tokenizer: Option<&dyn Tokenizer>,
+    ) -> Result<Self, Refused> {
         let body: Body = serde_json::from_slice(body)
             .map_err(|error| Refused::bad(format!("the body was not understood: {error}"), None))?;
         refuse_unmade(&body)?;
@@ -119,13 +125,13 @@ impl Ask {
             messages
                 .ok_or_else(|| Refused::bad("messages must hold a message", Some("messages")))?
                 .iter()
-                .map(Message::tokens)
+                .map(|message| message.tokens(tokenizer))
                 .fold(0, u32::saturating_add)
         } else {
             body.prompt
                 .as_ref()
                 .ok_or_else(|| Refused::bad("prompt is missing", Some("prompt")))?
-                .tokens()?
+                .tokens(tokenizer)?
         };
         let named = if chat { body.max_completion_tokens } else { None }.or(body.max_tokens);
         let limit = match named {
@@ -195,13 +201,14 @@ fn refuse_unmade(body: &Body) -> Result<(), Refused> {
 }
 
 impl Message {
-    fn tokens(&self) -> u32 {
+    fn tokens(&self, tokenizer: Option<&dyn Tokenizer>) -> u32 {
         match &self.content {
             None => 0,
-            Some(Content::Text(text)) => text_tokens(text),
+            Some(Content::Text(text)) => text_tokens(text, tokenizer),
             Some(Content::Parts(parts)) => {
                 let part_tokens = |part: &Part| {
-                    let text = part.text.as_deref().map_or(0, text_tokens);
+                    let text = part.text.as_deref();
+                    let text = text.map_or(0, |text| text_tokens(text, tokenizer));
                     text.saturating_add(if part.image_url.is_some() { IMAGE_TOKENS } else { 0 })
                 };
                 parts.iter().map(part_tokens).fold(0, u32::saturating_add)
@@ -211,13 +218,13 @@ impl Message {
 }
 
 impl Prompt {
-    fn tokens(&self) -> Result<u32, Refused> {
+    fn tokens(&self, tokenizer: Option<&dyn Tokenizer>) -> Result<u32, Refused> {
         let several = || Refused::bad("only one prompt a request is offered", Some("prompt"));
         match self {
-            Self::Text(text) => Ok(text_tokens(text)),
+            Self::Text(text) => Ok(text_tokens(text, tokenizer)),
             Self::Ids(ids) => Ok(saturated(ids.len())),
             Self::Texts(texts) => match texts.as_slice() {
-                [text] => Ok(text_tokens(text)),
+                [text] => Ok(text_tokens(text, tokenizer)),
                 _ => Err(several()),
             },
             Self::IdLists(lists) => match lists.as_slice() {
@@ -228,11 +235,11 @@ impl Prompt {
     }
 }
 
-/// The same estimate as the workload's, so that a prompt asked for by length
-/// is counted as that length. The engine has no vocabulary; what matters is
-/// that the count is the same every time and that usage states it.
-fn text_tokens(text: &str) -> u32 {
-    workload::prompt::estimate_tokens(text)
+/// Without a tokenizer, the same estimate as the workload's, so that a prompt
+/// asked for by length is counted as that length. What matters is that the
+/// count is the same every time and that usage states it.
+fn text_tokens(text: &str, tokenizer: Option<&dyn Tokenizer>) -> u32 {
+    tokenizer.map_or_else(|| estimate_tokens(text), |tokenizer| tokenizer.count(text))
 }
 
 fn saturated(count: usize) -> u32 {

@@ -23,7 +23,7 @@ use workload::schedule::{Note, Schedule};
 use crate::command::selftest;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::flags::Settings;
+use crate::flags::{Settings, UsageError};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::target::{self, Resolved, Unresolved};
@@ -61,15 +61,17 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let (started_ms, started_at) = host::wall_time();
     let entropy: [u8; 18] = host::random().map_err(Failure::internal)?;
     let run_id = RunId::new(started_ms, std::array::from_fn(|index| entropy[index]));
-    let directory = directory(settings, run_id)?;
     let nonce = u64::from_le_bytes(std::array::from_fn(|index| entropy[10 + index]));
+    let nonce = RunNonce::new(nonce);
+    check_lengths(&plan, &schedule, nonce)?;
+    let directory = directory(settings, run_id)?;
     let session = Session {
         settings,
         plan: &plan,
         schedule: Arc::new(schedule),
         run_id: run_id.to_string(),
         started_at,
-        nonce: RunNonce::new(nonce),
+        nonce,
     };
     let finished = session.measure(resolved, directory)?;
     let outputs = Outputs { json, copy, pages, lang };
@@ -112,6 +114,15 @@ fn enough_files(schedule: &Schedule) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, rule));
     }
     Ok(())
+}
+
+/// Holds prompts against the tokenizer that their lengths are said to be of.
+fn check_lengths(plan: &Plan, schedule: &Schedule, nonce: RunNonce) -> Result<(), Failure> {
+    let Some(tokenizer) = &plan.tokenizer else { return Ok(()) };
+    schedule
+        .check_lengths(&**tokenizer, nonce)
+        .map(|_| ())
+        .map_err(|error| UsageError::new("--tokenizer", error).into())
 }
 
 fn take_notes(plan: &mut Plan, notes: &[Note]) {
@@ -157,6 +168,7 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
             "source": plan.workload.source,
             "input_lengths": plan.workload.input_lengths,
             "output_lengths": plan.workload.output_lengths,
+            "tokenizer": plan.workload.tokenizer,
             "cache_regime": plan.workload.cache_regime,
             "notes": plan.workload.notes,
         },

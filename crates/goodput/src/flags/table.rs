@@ -223,7 +223,9 @@ pub(crate) const BENCH: &[Flag] = &[
             DATA,
             "isl",
             One("N"),
-            Other("--input-len, --random-input-len: exact, by the estimate of this version"),
+            Other(
+                "--input-len, --random-input-len: exact with --tokenizer, else by words and marks",
+            ),
             "Input length of synthetic prompts in tokens, exactly [512 ± 25 %; 4096 on the embedded engine]",
         ),
         &["input-len", "random-input-len"],
@@ -237,6 +239,13 @@ pub(crate) const BENCH: &[Flag] = &[
             "Output limit in tokens, exactly [128 ± 25 %; 128 on the embedded engine]",
         ),
         &["output-len", "random-output-len"],
+    ),
+    flag(
+        DATA,
+        "tokenizer",
+        One("NAME"),
+        Other("never downloads: a file, a folder, or a model that lies in the cache already"),
+        "What prompt lengths are exact by: a tokenizer.json or its folder, ORG/MODEL from the Hugging Face cache, or embedded [embedded on the embedded engine; else lengths are estimates]",
     ),
     flag(
         DATA,
@@ -285,7 +294,7 @@ pub(crate) const BENCH: &[Flag] = &[
         DATA,
         "skip-tokenizer-init",
         Nothing,
-        Other("always so, and no figure is lost by it"),
+        Other("no tokenizer is needed, and one is read with --tokenizer only"),
         "Accepted for scripts: no tokenizer is needed",
     ),
     flag(

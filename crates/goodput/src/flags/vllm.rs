@@ -3,11 +3,7 @@
 
 /// Name and reason, one sentence.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
-    (
-        "tokenizer",
-        "no tokenizer is loaded by this version; the server's own counts are used, and lengths of synthetic prompts are estimates",
-    ),
-    ("tokenizer-mode", "no tokenizer is loaded by this version; leave it out"),
+    ("tokenizer-mode", "tokenizers are read from tokenizer.json in one way only; leave it out"),
     ("trust-remote-code", "nothing here runs a model's code; leave it out"),
     (
         "lora-modules",

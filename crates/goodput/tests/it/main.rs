@@ -28,6 +28,8 @@ mod pages;
 mod runs;
 // The command line of the seed text.
 mod seed;
+// `--tokenizer`: where it is found, and lengths by it.
+mod tokenizer;
 // Errors of the client against a server's own clock.
 mod truth;
 // `ui`: the local web page.

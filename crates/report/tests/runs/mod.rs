@@ -56,6 +56,7 @@ fn facts(kind: LoadKind, arrivals: &str) -> RunFacts {
         source: "synthetic text (random)".to_owned(),
         input_lengths: "512 tokens".to_owned(),
         output_lengths: "21".to_owned(),
+        tokenizer: None,
         cache_regime: "cold".to_owned(),
         oversampled: None,
         notes: Vec::new(),

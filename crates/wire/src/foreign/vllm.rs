@@ -154,6 +154,7 @@ fn facts(
             source: "not in the file".to_owned(),
             input_lengths: "not in the file".to_owned(),
             output_lengths: "not in the file".to_owned(),
+            tokenizer: None,
             cache_regime: "not in the file".to_owned(),
             oversampled: None,
             notes: Vec::new(),

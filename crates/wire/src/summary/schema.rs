@@ -28,6 +28,7 @@ const WORKLOAD: &[Member] = &[
     ("source", "string", "Where prompts come from."),
     ("input_lengths", "string", "Prompt lengths asked for, in words."),
     ("output_lengths", "string", "Output lengths asked for, in words."),
+    ("tokenizer", "string?", "The tokenizer that prompt lengths were counted by before sending."),
     ("cache_regime", "string", "cold, none, warm or as-is."),
     ("oversampled", "number?", "How often each row of a data set was used."),
     ("notes", "array", "Things to know about the workload."),

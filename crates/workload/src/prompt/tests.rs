@@ -10,7 +10,8 @@ fn text_of(prompt: &Prompt) -> &str {
 }
 
 fn write(seed: u64, index: u32, tokens: u32, regime: CacheRegime, nonce: u64) -> String {
-    let prompt = written(seed, index, Tokens::new(tokens), regime, RunNonce::new(nonce));
+    let (tokens, lexicon) = (Tokens::new(tokens), Lexicon::by_words());
+    let prompt = written(seed, index, tokens, lexicon, regime, RunNonce::new(nonce));
     text_of(&prompt).to_owned()
 }
 

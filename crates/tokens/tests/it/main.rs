@@ -1,0 +1,5 @@
+//! Tests of the tokenizers.
+
+mod embedded;
+mod hugging_face;
+mod trainer;

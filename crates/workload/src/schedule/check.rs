@@ -1,0 +1,58 @@
+//! Prompts are held against the tokenizer that their lengths are said to be
+//! of, before any is sent.
+
+use super::{PromptRef, PromptSource, Schedule};
+use crate::prompt::{Content, RunNonce};
+use crate::tokenizer::Tokenizer;
+
+/// One prompt in so many is encoded, and no fewer than [`LEAST_CHECKED`].
+const CHECKED_ONE_IN: u32 = 100;
+
+/// Prompts that are encoded before a run that has so many.
+const LEAST_CHECKED: u32 = 100;
+
+/// A prompt that has not the length asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the prompt of request {index} has {found} tokens by {tokenizer} and not {asked}: this \
+     tokenizer counts a text otherwise than its words; leave out --tokenizer, and lengths are \
+     estimates"
+)]
+pub struct WrongLength {
+    /// The request.
+    pub index: u32,
+    /// Tokens asked for.
+    pub asked: u32,
+    /// Tokens that the text has.
+    pub found: u32,
+    /// The tokenizer's name.
+    pub tokenizer: String,
+}
+
+impl Schedule {
+    /// Encodes a hundredth of the prompts, at least 100 or all of them, evenly
+    /// spread, and gives the number. Prompts whose lengths are not said to be
+    /// exact are not looked at.
+    pub fn check_lengths(
+        &self,
+        tokenizer: &dyn Tokenizer,
+        nonce: RunNonce,
+    ) -> Result<u32, WrongLength> {
+        let PromptSource::Exact { .. } = self.spec.prompts else { return Ok(0) };
+        // An endless plan is looked at from its beginning.
+        let count = self.count().unwrap_or(LEAST_CHECKED);
+        let checked = count.div_ceil(CHECKED_ONE_IN).max(LEAST_CHECKED).min(count);
+        for k in 0..checked {
+            let index = (u64::from(k) * u64::from(count) / u64::from(checked)) as u32;
+            let Some(request) = self.request(index) else { continue };
+            let PromptRef::Written(asked) = request.prompt else { continue };
+            let Content::Text(text) = self.prompt(&request, nonce).content else { continue };
+            let found = tokenizer.count(&text);
+            if found != asked.get() {
+                let tokenizer = tokenizer.name().to_owned();
+                return Err(WrongLength { index, asked: asked.get(), found, tokenizer });
+            }
+        }
+        Ok(checked)
+    }
+}
