@@ -1,5 +1,5 @@
-//! `cargo run --release -p workloads` tells how fast prompts are written and
-//! texts encoded. With `--bench NAME` only some of it;
+//! `cargo run --release -p workloads -- --bench` tells how fast prompts are
+//! written and texts encoded; a word after it picks some of the benchmarks.
 //! `GOODPUT_TEST_TOKENIZER` names a model's tokenizer.json to be measured too.
 
 use std::sync::Arc;
