@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use measure::{Record, Span};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::head;
 use workload::digest::Digest;
@@ -80,6 +80,18 @@ impl Job {
                     .collect(),
             ),
         }
+    }
+
+    /// The fields that are merged into a body last, with a row's tools among
+    /// them where the API takes any and the flags give no others.
+    pub(crate) fn extra_body(&self, tools: Option<&str>) -> Map<String, Value> {
+        let mut fields = self.template.extra_body.clone();
+        // The loader made the text from JSON, so it is some.
+        let tools = tools.and_then(|tools| serde_json::from_str(tools).ok());
+        if let Some(tools) = tools.filter(|_: &Value| self.api.entry().takes_messages) {
+            fields.entry("tools").or_insert(tools);
+        }
+        fields
     }
 
     /// The bytes of request `index`.

@@ -11,21 +11,19 @@ use measure::threshold::Threshold;
 use measure::{PerSecond, Span, Tokens};
 use serde_json::{Map, Value};
 use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
-use wire::dataset::{DatasetNotes, custom, sharegpt};
 use wire::run::Setting;
-use workload::prompt::{CacheRegime, Order, Prompt, PromptSource, estimate_tokens};
+use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{Lengths, Lexicon, Load, Stop, Tokenizer};
 
 use crate::flags::{Reader, Settings, UsageError};
 use crate::tokenizer;
 
+mod data;
+
 /// Spread of lengths when none was given: everything equal would hide how a
 /// server treats unequal requests.
 const DEFAULT_SPREAD: f64 = 0.25;
-
-/// Largest data-set file that is read.
-const DATASET_LIMIT: u64 = 8 << 30;
 
 /// What a run does, as far as flags decide it.
 pub(crate) struct Plan {
@@ -106,8 +104,10 @@ pub(crate) fn resolve(
     let api = api(&mut reader, address.as_ref());
     let seed = reader.value("seed", "a whole number from 0").unwrap_or(0);
     let tokenizer = tokenizer(&mut reader, &read, embedded);
-    let (prompts, output, workload) = workload(&mut reader, &read, embedded, tokenizer.as_ref());
-    let (load, stop) = load(&mut reader, embedded, &prompts);
+    let takes_tools = api.entry().takes_messages;
+    let (prompts, output, mut workload) =
+        workload(&mut reader, &read, embedded, takes_tools, tokenizer.as_ref());
+    let (load, stop) = load(&mut reader, embedded, &prompts, &mut workload.notes);
     let cache = cache(&mut reader, &prompts);
     let template = template(&mut reader, api);
     let slo = slo(&mut reader);
@@ -202,7 +202,12 @@ fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
     api.for_url(address.endpoint.as_deref().unwrap_or(&address.url))
 }
 
-fn load(reader: &mut Reader<'_>, embedded: bool, prompts: &PromptSource) -> (Load, Stop) {
+fn load(
+    reader: &mut Reader<'_>,
+    embedded: bool,
+    prompts: &PromptSource,
+    notes: &mut Vec<String>,
+) -> (Load, Stop) {
     let settings = reader.settings;
     let mut rate = match settings.text("request-rate") {
         Some("inf") => Some(f64::INFINITY),
@@ -229,9 +234,7 @@ fn load(reader: &mut Reader<'_>, embedded: bool, prompts: &PromptSource) -> (Loa
     if count.is_none() && duration.is_none() {
         count = Some(100);
     }
-    if let (true, Some(rows)) = (settings.is_on("no-oversample"), prompts.listed()) {
-        count = Some(count.map_or(rows as u32, |count| count.min(rows as u32)));
-    }
+    let count = each_row_once(reader, count, prompts, notes);
     let load = Load::new(rate.map(PerSecond::new), burstiness, users, think);
     let load = load.unwrap_or_else(|error| {
         reader.errors.push(UsageError::new("load", error));
@@ -273,10 +276,44 @@ fn synthetic(
     }
 }
 
+/// The number of requests: no more than the data set has rows, unless repeats
+/// are asked for. A repeated prompt finds itself in the server's prefix cache,
+/// and nobody should have that without knowing.
+fn each_row_once(
+    reader: &mut Reader<'_>,
+    count: Option<u32>,
+    prompts: &PromptSource,
+    notes: &mut Vec<String>,
+) -> Option<u32> {
+    let settings = reader.settings;
+    if settings.is_on("oversample") {
+        if settings.is_on("no-oversample") {
+            reader.wrong("oversample", "contradicts --no-oversample; leave out one of the two");
+        }
+        return count;
+    }
+    // One text for all requests is repeated by its nature.
+    let rows = prompts.listed().filter(|_| !settings.has("prompt"));
+    let Some(rows) = rows.and_then(|rows| u32::try_from(rows).ok()) else { return count };
+    match count {
+        Some(count) if count <= rows => return Some(count),
+        Some(count) => notes.push(format!(
+            "the data set has {rows} usable rows for {count} requests: {rows} are sent, each row \
+             once; --oversample sends rows again"
+        )),
+        None => notes.push(format!(
+            "the data set has {rows} usable rows, and the run ends when each was sent; \
+             --oversample sends rows again"
+        )),
+    }
+    Some(rows)
+}
+
 fn workload(
     reader: &mut Reader<'_>,
     read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
     embedded: bool,
+    takes_tools: bool,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> (PromptSource, OutputLength, WorkloadFacts) {
     let settings = reader.settings;
@@ -309,7 +346,8 @@ fn workload(
         if settings.has("dataset-path") {
             reader.wrong(
                 "dataset-path",
-                "random prompts have no file; give --dataset-name sharegpt or custom",
+                "random prompts have no file; give the --dataset-name that it is of, such as \
+                 sharegpt or custom",
             );
         }
         facts.source = "synthetic text (random)".to_owned();
@@ -321,109 +359,9 @@ fn workload(
         facts.output_lengths = output.describe();
         return (synthetic(reader, input, tokenizer), OutputLength::Drawn(output), facts);
     }
-    let fallback = PromptSource::Synthetic { input };
-    let Some(loaded) = dataset(reader, read, name, tokenizer) else {
-        return (fallback, OutputLength::Drawn(output), facts);
-    };
-    let (prompts, notes, path) = loaded;
-    let limit = own_output_limit(reader, name, output);
-    facts.source = format!("{name} {path}: {} rows", prompts.len());
-    facts.input_lengths = "as the rows are".to_owned();
-    facts.output_lengths = match &limit {
-        OutputLength::Drawn(lengths) => lengths.describe(),
-        OutputLength::OfPrompt { otherwise: Some(lengths) } => {
-            format!("as the rows say, else {}", lengths.describe())
-        }
-        _ => "as the rows say".to_owned(),
-    };
-    if notes.skipped_count() > 0 {
-        facts.notes.push(format!(
-            "{} rows were skipped: {}",
-            notes.skipped_count(),
-            reasons(&notes)
-        ));
-    }
-    if let Some(at) = &notes.truncated_at {
-        facts.notes.push(format!("the file is cut off at {at}; rows before that are used"));
-    }
-    if prompts.is_empty() {
-        reader.wrong("dataset-path", format!("{path} has no usable row: {}", reasons(&notes)));
-        return (fallback, limit, facts);
-    }
-    let order = if settings.is_on("disable-shuffle") { Order::AsIs } else { Order::Shuffled };
-    (PromptSource::List { prompts, order }, limit, facts)
-}
-
-/// Bad rows that a message names one by one.
-const NAMED_ROWS: usize = 3;
-
-/// Why rows were skipped: each reason with its count, then the first rows by
-/// their places, so that they can be found and mended.
-fn reasons(notes: &DatasetNotes) -> String {
-    let reasons = notes.skipped_by_reason.iter();
-    let counts: Vec<_> = reasons.map(|(reason, count)| format!("{reason} ({count})")).collect();
-    let named: Vec<_> = notes.skipped.iter().take(NAMED_ROWS).map(ToString::to_string).collect();
-    format!("{}; {}", counts.join(", "), named.join("; "))
-}
-
-fn dataset(
-    reader: &mut Reader<'_>,
-    read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
-    name: &str,
-    tokenizer: Option<&Arc<dyn Tokenizer>>,
-) -> Option<(Vec<Prompt>, DatasetNotes, String)> {
-    if !["sharegpt", "custom"].contains(&name) {
-        reader.wrong("dataset-name", format!("{name:?} is not one of random, sharegpt, custom"));
-        return None;
-    }
-    let Some(path) = reader.settings.text("dataset-path") else {
-        reader.wrong("dataset-path", format!("--dataset-name {name} needs a file"));
-        return None;
-    };
-    let bytes = match read(path, DATASET_LIMIT) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            reader.wrong("dataset-path", error);
-            return None;
-        }
-    };
-    let estimate = &|text: &str| {
-        tokenizer.map_or_else(|| estimate_tokens(text), |tokenizer| tokenizer.count(text))
-    };
-    let (prompts, notes) = if name == "custom" {
-        custom::read(&bytes, estimate)
-    } else {
-        sharegpt::read(&bytes, sharegpt::Pairing::RoleAware, sharegpt::Bounds::VLLM, estimate)
-    };
-    if let Some(refused) = &notes.refused {
-        reader.wrong("dataset-path", format!("{path}: {refused}"));
-        return None;
-    }
-    // One bad line spoils no run, but it is named, so that it can be mended.
-    Some((prompts, notes, path.to_owned()))
-}
-
-fn own_output_limit(reader: &mut Reader<'_>, name: &str, output: Lengths) -> OutputLength {
-    if reader.settings.has("osl") {
-        return OutputLength::Drawn(output);
-    }
-    let flag = if name == "sharegpt" { "sharegpt-output-len" } else { "custom-output-len" };
-    match reader.value::<i64>(flag, "a whole number") {
-        Some(-1) if name == "custom" => OutputLength::OfPrompt { otherwise: None },
-        Some(n) => {
-            let fixed = u32::try_from(n).ok().and_then(|n| Lengths::fixed(n).ok());
-            let Some(fixed) = fixed else {
-                reader.wrong(flag, format!("{n} is not a length in tokens"));
-                return OutputLength::Unlimited;
-            };
-            if name == "sharegpt" {
-                OutputLength::Drawn(fixed)
-            } else {
-                OutputLength::OfPrompt { otherwise: Some(fixed) }
-            }
-        }
-        None if name == "custom" => OutputLength::OfPrompt { otherwise: Lengths::fixed(256).ok() },
-        None => OutputLength::OfPrompt { otherwise: Some(output) },
+    match data::read(reader, read, name, output, takes_tools, tokenizer) {
+        Some(data) => (data.prompts, data.output, data.facts),
+        None => (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts),
     }
 }
 
@@ -447,8 +385,7 @@ fn lengths(
 fn cache(reader: &mut Reader<'_>, prompts: &PromptSource) -> CacheRegime {
     let words: Vec<(&str, CacheRegime)> =
         CacheRegime::ALL.iter().map(|regime| (regime.name(), *regime)).collect();
-    let synthetic = prompts.listed().is_none();
-    let default = if synthetic { CacheRegime::Cold } else { CacheRegime::AsIs };
+    let default = if prompts.is_written() { CacheRegime::Cold } else { CacheRegime::AsIs };
     reader.choice("prefix-cache", &words).unwrap_or(default)
 }
 

@@ -22,7 +22,7 @@ pub use length::{LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
 pub use prompt::{
-    CacheRegime, Content, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
+    CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
     estimate_tokens,
 };
 pub use schedule::{

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use measure::Tokens;
+use measure::{Span, Tokens};
 
 use crate::digest::Digest;
 use crate::length::Lengths;
@@ -41,6 +41,12 @@ pub struct Prompt {
     pub max_output_tokens: Option<Tokens>,
     /// Where it stood in its file, counted from 1: the row, or the line.
     pub source_row: Option<u64>,
+    /// Labels that its source gives it, name and value: they join those of the
+    /// run, and win where both have the name.
+    pub labels: Vec<(String, String)>,
+    /// Descriptions of the tools that the model may call, as the JSON list that
+    /// goes into the request.
+    pub tools: Option<String>,
 }
 
 impl Prompt {
@@ -52,6 +58,8 @@ impl Prompt {
             content: Content::Text(text),
             max_output_tokens: None,
             source_row: None,
+            labels: Vec::new(),
+            tools: None,
         }
     }
 
@@ -80,6 +88,10 @@ impl Prompt {
                     digest.text(&message.role).text(&message.content);
                 }
             }
+        }
+        // Only where there are any, so that prompts without keep their digest.
+        if let Some(tools) = &self.tools {
+            digest.raw(b"u").text(tools);
         }
     }
 }
@@ -118,6 +130,30 @@ pub enum PromptSource {
         /// The words and what they cost under that tokenizer.
         lexicon: Arc<Lexicon>,
     },
+    /// Text of our own, of lengths from a list that is gone through as one of
+    /// prompts is. A length that comes again has another text.
+    Lengths {
+        /// At least one.
+        rows: Vec<LengthRow>,
+        /// The order of the first and of every later round.
+        order: Order,
+    },
+}
+
+/// A request of which only the lengths are known, as traces publish them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LengthRow {
+    /// Length of the prompt.
+    pub input: Tokens,
+    /// Length of the answer.
+    pub output: Tokens,
+    /// When it came, in time from the first row that is used; `None` where the
+    /// file does not say.
+    pub at: Option<Span>,
+    /// As [`Prompt::labels`].
+    pub labels: Vec<(String, String)>,
+    /// As [`Prompt::source_row`].
+    pub source_row: u64,
 }
 
 /// Which prompt a request carries.
@@ -135,20 +171,36 @@ impl PromptSource {
         Self::List { prompts: vec![Prompt::text(text)], order: Order::AsIs }
     }
 
-    /// Number of prompts in the list; `None` when each is written.
+    /// Number of rows in the list; `None` when there is none.
     pub fn listed(&self) -> Option<usize> {
         match self {
             Self::List { prompts, .. } => Some(prompts.len()),
+            Self::Lengths { rows, .. } => Some(rows.len()),
             Self::Synthetic { .. } | Self::Exact { .. } => None,
         }
     }
 
-    /// The lengths and words of prompts that are written; `None` for a list.
-    pub(crate) fn written(&self) -> Option<(Lengths, &Lexicon)> {
+    /// True when the text is ours, written for each request.
+    pub const fn is_written(&self) -> bool {
+        !matches!(self, Self::List { .. })
+    }
+
+    /// The words that text is written of, and what each costs.
+    pub(crate) fn lexicon(&self) -> &Lexicon {
         match self {
-            Self::List { .. } => None,
-            Self::Synthetic { input } => Some((*input, Lexicon::by_words())),
-            Self::Exact { input, lexicon } => Some((*input, lexicon)),
+            Self::Exact { lexicon, .. } => lexicon,
+            Self::List { .. } | Self::Synthetic { .. } | Self::Lengths { .. } => {
+                Lexicon::by_words()
+            }
+        }
+    }
+
+    /// The list's length and the order of its use.
+    pub(crate) fn list(&self) -> Option<(usize, Order)> {
+        match self {
+            Self::List { prompts, order } => Some((prompts.len(), *order)),
+            Self::Lengths { rows, order } => Some((rows.len(), *order)),
+            Self::Synthetic { .. } | Self::Exact { .. } => None,
         }
     }
 
@@ -172,6 +224,14 @@ impl PromptSource {
                 digest.raw(b"x");
                 input.digest(digest);
                 lexicon.digest(digest);
+            }
+            // The lengths themselves are in the requests' digests.
+            Self::Lengths { rows, order } => {
+                digest.raw(match order {
+                    Order::AsIs => b"l",
+                    Order::Shuffled => b"k",
+                });
+                digest.number(rows.len() as u64);
             }
         }
     }
@@ -264,6 +324,8 @@ pub(crate) fn written(
         input_tokens: Some(tokens),
         max_output_tokens: None,
         source_row: None,
+        labels: Vec::new(),
+        tools: None,
     }
 }
 

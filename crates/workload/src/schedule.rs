@@ -5,7 +5,6 @@ use measure::{At, Planned, Span, Tokens};
 use crate::arrival::Arrivals;
 use crate::digest::Digest;
 use crate::length::Lengths;
-use crate::lexicon::Lexicon;
 use crate::load::{HORIZON, Load, LoadError, Stop};
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
@@ -187,20 +186,19 @@ impl Schedule {
 
     fn over(mut spec: Spec, plan: Plan) -> Result<(Self, Vec<Note>), SpecError> {
         spec.labels.sort();
-        let order = match &spec.prompts {
-            PromptSource::List { prompts, order } => {
-                let count = u32::try_from(prompts.len())
-                    .map_err(|_| SpecError::TooManyPrompts(prompts.len()))?;
+        let order = match spec.prompts.list() {
+            Some((rows, order)) => {
+                let count = u32::try_from(rows).map_err(|_| SpecError::TooManyPrompts(rows))?;
                 if count == 0 {
                     return Err(SpecError::NoPrompts);
                 }
                 let mut places: Vec<u32> = (0..count).collect();
-                if *order == Order::Shuffled {
+                if order == Order::Shuffled {
                     Stream::new(spec.seed, "order").shuffle(&mut places);
                 }
                 places
             }
-            PromptSource::Synthetic { .. } | PromptSource::Exact { .. } => Vec::new(),
+            None => Vec::new(),
         };
         let schedule = Self { spec, plan, order };
         let notes = schedule.notes();
@@ -211,7 +209,9 @@ impl Schedule {
         let mut notes = Vec::new();
         let prompts = self.order.len() as u32;
         match (&self.spec.prompts, self.count()) {
-            (PromptSource::Synthetic { .. }, _) => notes.push(Note::EstimatedLengths),
+            (PromptSource::Synthetic { .. } | PromptSource::Lengths { .. }, _) => {
+                notes.push(Note::EstimatedLengths);
+            }
             (PromptSource::Exact { .. }, _) => {}
             (PromptSource::List { .. }, None) => notes.push(Note::MayRepeat { prompts }),
             (PromptSource::List { .. }, Some(requests)) if requests > prompts => {
@@ -269,8 +269,8 @@ impl Schedule {
     /// The regime that the prompts really have: nonces that were asked for and
     /// could not be put in leave the cache as it is.
     pub fn cache(&self) -> CacheRegime {
-        let synthetic = self.spec.prompts.written().is_some();
-        if self.spec.cache.has_nonce() && !synthetic && !self.spec.nonce_in_own_prompts {
+        let written = self.spec.prompts.is_written();
+        if self.spec.cache.has_nonce() && !written && !self.spec.nonce_in_own_prompts {
             CacheRegime::AsIs
         } else {
             self.spec.cache
@@ -285,7 +285,12 @@ impl Schedule {
                 let prompts = self.order.len() as u32;
                 Some(count.map_or(prompts, |count| count.min(prompts)))
             }
-            (PromptSource::Synthetic { .. } | PromptSource::Exact { .. }, count) => count,
+            (
+                PromptSource::Synthetic { .. }
+                | PromptSource::Exact { .. }
+                | PromptSource::Lengths { .. },
+                count,
+            ) => count,
         }
     }
 
@@ -334,12 +339,34 @@ impl Schedule {
             after,
             session: index,
             turn: 0,
-            labels: self.spec.labels.clone(),
+            labels: self.labels_of(index),
             prompt,
             input_tokens,
             max_output_tokens,
             output_forced: self.spec.output_forced && max_output_tokens.is_some(),
         })
+    }
+
+    /// The run's labels and those of the row that request `index` carries, which
+    /// win: a row knows its tenant better than the command line.
+    fn labels_of(&self, index: u32) -> Vec<(String, String)> {
+        let of_row = match &self.spec.prompts {
+            PromptSource::List { prompts, .. } => &prompts[self.place(index)].labels,
+            PromptSource::Lengths { rows, .. } => &rows[self.place(index)].labels,
+            PromptSource::Synthetic { .. } | PromptSource::Exact { .. } => {
+                return self.spec.labels.clone();
+            }
+        };
+        let named = |name: &String| of_row.iter().any(|(other, _)| other == name);
+        let of_run = self.spec.labels.iter().filter(|(name, _)| !named(name));
+        let mut labels: Vec<_> = of_run.chain(of_row).cloned().collect();
+        labels.sort();
+        labels
+    }
+
+    /// The place in the list of what request `index` carries.
+    fn place(&self, index: u32) -> usize {
+        self.order[index as usize % self.order.len()] as usize
     }
 
     fn output_draw(&self, index: u32, lengths: Lengths) -> Tokens {
@@ -357,12 +384,16 @@ impl Schedule {
                 (PromptRef::Written(tokens), Some(tokens), None)
             }
             PromptSource::List { prompts, .. } => {
-                let place = self.order[index as usize % self.order.len()];
-                let prompt = &prompts[place as usize];
+                let place = self.place(index);
+                let prompt = &prompts[place];
                 let nonce = if self.cache().has_nonce() { NONCE_TOKENS } else { 0 };
                 let tokens =
                     prompt.input_tokens.map(|n| Tokens::new(n.get().saturating_add(nonce)));
-                (PromptRef::Listed(place), tokens, prompt.max_output_tokens)
+                (PromptRef::Listed(place as u32), tokens, prompt.max_output_tokens)
+            }
+            PromptSource::Lengths { rows, .. } => {
+                let row = &rows[self.place(index)];
+                (PromptRef::Written(row.input), Some(row.input), Some(row.output))
             }
         }
     }
@@ -380,15 +411,15 @@ impl Schedule {
     /// is another schedule's.
     pub fn prompt(&self, request: &Request, nonce: RunNonce) -> Prompt {
         let (cache, source) = (self.cache(), &self.spec.prompts);
-        let prompt = match (request.prompt, source, source.written()) {
-            (PromptRef::Listed(place), PromptSource::List { prompts, .. }, _) => {
+        let prompt = match (request.prompt, source) {
+            (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
                 prompt::listed(&prompts[place as usize], request.index, cache, nonce)
             }
-            (PromptRef::Written(tokens), _, written) => {
-                let lexicon = written.map_or(Lexicon::by_words(), |(_, lexicon)| lexicon);
+            (PromptRef::Written(tokens), _) => {
+                let lexicon = source.lexicon();
                 prompt::written(self.spec.seed, request.index, tokens, lexicon, cache, nonce)
             }
-            (PromptRef::Listed(_), ..) => {
+            (PromptRef::Listed(_), _) => {
                 panic!("a request of another schedule: this one has no list of prompts")
             }
         };

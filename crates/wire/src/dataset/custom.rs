@@ -11,7 +11,13 @@
 //!   `output_length`, `output_len`, `max_output_tokens`,
 //!   `max_completion_tokens`, `max_tokens`. A whole number from 1 on, also as
 //!   `12.0`, `1e2` or `"20"`; without one the request has its default.
-//! - Other keys are ignored.
+//! - `label`: a text, number or truth value, the label named `label`; or an
+//!   object of several, as `labels` is.
+//! - `tools`: the list of tools that the model may call, sent as it is.
+//! - A line of a batch file is unwrapped: its `body` is the row.
+//! - Other keys are ignored. Of those that a request body may have (`model`,
+//!   `stream`, `temperature`, …) a note says so: the run's own are sent, the
+//!   same in every request. `session` is noted too: rows are sent alone.
 //!
 //! UTF-8 with or without byte order mark; lines end with LF or CR LF, the last
 //! one need not; blank lines are no error. A line that breaks a rule is
@@ -22,7 +28,7 @@ use workload::{Content, MAX_TOKENS, Message, Prompt};
 
 use measure::Tokens;
 
-use super::{DatasetNotes, Place, Reason, broken_json, is_blank, lines, without_mark};
+use super::{DatasetNotes, Place, Reason, broken_json, is_blank, labels, lines, without_mark};
 
 /// The keys of the answer's limit, first come first served: ours and vLLM's,
 /// then other tools', then the API's own.
@@ -33,6 +39,24 @@ const LENGTH_KEYS: &[&str] = &[
     "max_output_tokens",
     "max_completion_tokens",
     "max_tokens",
+];
+
+/// Keys of a request body, or of a row, that are known and not taken.
+const SET_ASIDE: &[&str] = &[
+    "model",
+    "stream",
+    "stream_options",
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "n",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "response_format",
+    "tool_choice",
+    "session",
 ];
 
 /// Reads the file. `count` says about how many tokens a text is; without a
@@ -51,7 +75,12 @@ pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetN
         notes.entries += 1;
         let place = Place::Line(line.number);
         let prompt = match serde_json::from_slice::<Value>(line.bytes) {
-            Ok(Value::Object(object)) => prompt_of(&object, count),
+            Ok(Value::Object(object)) => {
+                let object = unwrapped(&object);
+                let aside = SET_ASIDE.iter().filter(|key| object.contains_key(**key));
+                notes.set_aside.extend(aside);
+                prompt_of(object, count)
+            }
             Ok(_) => Err(Reason::NotAnObject),
             Err(error) => {
                 if error.is_eof() && !line.ended {
@@ -68,6 +97,14 @@ pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetN
     (prompts, notes)
 }
 
+/// The request of a batch file's line, or the line itself.
+fn unwrapped(object: &Map<String, Value>) -> &Map<String, Value> {
+    match object.get("body") {
+        Some(Value::Object(body)) if !object.contains_key("prompt") => body,
+        _ => object,
+    }
+}
+
 fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result<Prompt, Reason> {
     let present = |key: &str| object.get(key).filter(|value| !value.is_null());
     let content = match (present("prompt"), present("messages")) {
@@ -77,26 +114,32 @@ fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result
         (None, Some(messages)) => Content::Messages(messages_of(messages)?),
         (None, None) => return Err(Reason::NoPrompt),
     };
-    let input_tokens = match &content {
-        Content::Text(text) if text.trim().is_empty() => return Err(Reason::EmptyPrompt),
-        Content::Text(text) => count(text),
-        Content::Messages(messages) => {
-            if messages.iter().all(|message| message.content.trim().is_empty()) {
-                return Err(Reason::EmptyPrompt);
-            }
-            messages.iter().map(|message| count(&message.content)).fold(0, u32::saturating_add)
-        }
-    };
     let length = LENGTH_KEYS.iter().find_map(|key| present(key));
     Ok(Prompt {
+        input_tokens: Some(tokens_of(&content, count)?),
         content,
-        input_tokens: Some(Tokens::new(input_tokens)),
         max_output_tokens: length.map(length_of).transpose()?,
         source_row: None,
+        labels: labels::of_row(object)?,
+        tools: present("tools").map(labels::tools).transpose()?,
     })
 }
 
-fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
+/// About how many tokens a prompt is; one without a letter is refused.
+pub(super) fn tokens_of(content: &Content, count: &dyn Fn(&str) -> u32) -> Result<Tokens, Reason> {
+    let (blank, tokens) = match content {
+        Content::Text(text) => (text.trim().is_empty(), count(text)),
+        Content::Messages(messages) => {
+            let counts = messages.iter().map(|message| count(&message.content));
+            let blank = messages.iter().all(|message| message.content.trim().is_empty());
+            (blank, counts.fold(0, u32::saturating_add))
+        }
+    };
+    if blank { Err(Reason::EmptyPrompt) } else { Ok(Tokens::new(tokens)) }
+}
+
+/// Messages as they are; anything but text in them is refused.
+pub(super) fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
     let messages = value.as_array().ok_or(Reason::BadMessages)?;
     if messages.is_empty() {
         return Err(Reason::EmptyPrompt);
@@ -119,7 +162,8 @@ fn text_part(part: &Value) -> Option<&str> {
     (part.get("type")?.as_str()? == "text").then(|| part.get("text")?.as_str())?
 }
 
-fn length_of(value: &Value) -> Result<Tokens, Reason> {
+/// A limit from 1 on.
+pub(super) fn length_of(value: &Value) -> Result<Tokens, Reason> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),

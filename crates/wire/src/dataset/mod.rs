@@ -5,11 +5,20 @@
 //! broken row never ends the load: real files have them, and a reader that
 //! stops at the first one hides the other thousand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub mod columns;
 pub mod custom;
+pub mod hub;
+mod json_rows;
+mod labels;
+pub mod lengths;
+mod parquet_rows;
+pub mod questions;
 pub mod sharegpt;
+pub mod sonnet;
+pub mod table;
 
 /// How many skipped entries are listed one by one. The rest is counted, so a
 /// file of nothing but rubbish needs no more memory than this.
@@ -31,6 +40,10 @@ pub struct DatasetNotes {
     pub skipped_by_reason: BTreeMap<&'static str, u64>,
     /// The entry, counted from 1, in the middle of which the file ends.
     pub truncated_at: Option<u64>,
+    /// The file's columns, where it has a head that names them.
+    pub columns: Option<BTreeSet<String>>,
+    /// Keys of rows that are known and were not taken.
+    pub set_aside: BTreeSet<&'static str>,
     /// Why the whole file gave nothing.
     pub refused: Option<Refusal>,
 }
@@ -136,6 +149,30 @@ pub enum Reason {
     /// An output length over the limit of a schedule.
     #[error("output length is over {}", workload::MAX_TOKENS)]
     LengthTooLarge,
+    /// A label that is no short text, number or truth value.
+    #[error("a label is not a text of 1 to 120 characters, a number, true or false")]
+    BadLabel,
+    /// `tools` is no list of objects.
+    #[error("tools is not a list of objects")]
+    BadTools,
+    /// A row of a trace without response: the request failed there.
+    #[error("failed request, without response tokens")]
+    FailedRequest,
+    /// A prompt length over the limit of a schedule.
+    #[error("prompt length is over {}", workload::MAX_TOKENS)]
+    InputTooLarge,
+    /// A length of a trace that is no whole number.
+    #[error("{0} is not a whole number")]
+    NoNumber(&'static str),
+    /// A time of a trace that is neither seconds nor a date.
+    #[error("time is neither a number of seconds nor a date like 2023-11-16 18:15:46.68")]
+    BadTime,
+    /// Not among what was asked for.
+    #[error("not of the {0} asked for")]
+    NotAskedFor(&'static str),
+    /// A line of a table with another number of fields than its head.
+    #[error("not as many fields as the first line has columns")]
+    FieldCount,
     /// Under the filter's bound.
     #[error("prompt shorter than {0} tokens")]
     PromptTooShort(u32),
@@ -171,6 +208,14 @@ impl Reason {
             Self::NegativeLength => "negative_length",
             Self::BadLength => "bad_length",
             Self::LengthTooLarge => "length_too_large",
+            Self::BadLabel => "bad_label",
+            Self::BadTools => "bad_tools",
+            Self::FailedRequest => "failed_request",
+            Self::InputTooLarge => "input_too_large",
+            Self::NoNumber(_) => "no_number",
+            Self::BadTime => "bad_time",
+            Self::NotAskedFor(_) => "not_asked_for",
+            Self::FieldCount => "field_count",
             Self::PromptTooShort(_) => "prompt_too_short",
             Self::AnswerTooShort(_) => "answer_too_short",
             Self::PromptTooLong(_) => "prompt_too_long",
@@ -180,7 +225,7 @@ impl Reason {
 }
 
 /// Why a whole file gave nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Nothing but space.
     #[error("the file is empty")]
@@ -191,7 +236,42 @@ pub enum Refusal {
     /// Neither of the two forms.
     #[error("the file is neither a JSON array of rows nor one JSON object a line")]
     NotRows,
+    /// A column that is needed is not there.
+    #[error(
+        "there is no column {wanted}; the file has {found}; name the one to take with \
+         --dataset-column {field}=COLUMN"
+    )]
+    NoColumn {
+        /// What it is needed for.
+        field: &'static str,
+        /// The names that were looked for.
+        wanted: String,
+        /// The names that are there.
+        found: String,
+    },
+    /// A column of labels that is no such thing.
+    #[error(
+        "the label {name} has more than {MAX_LABEL_VALUES} different values; a label names a few \
+         classes of requests, take another column"
+    )]
+    TooManyLabels {
+        /// The label.
+        name: String,
+    },
+    /// A Parquet file that cannot be read; what the reader said.
+    #[error("the Parquet file cannot be read: {0}; plain and snappy are the codecs known here")]
+    Parquet(String),
+    /// Lines that are all longer than the prompt is to be.
+    #[error(
+        "no line of the file fits into {0} tokens beside the prefix; raise --sonnet-input-len or \
+         lower --sonnet-prefix-len"
+    )]
+    LinesTooLong(u32),
 }
+
+/// The most values that one label may have in a file: each is a row of tables
+/// in the report.
+pub const MAX_LABEL_VALUES: usize = 100;
 
 impl DatasetNotes {
     /// How many entries gave no prompt, listed or not.

@@ -5,7 +5,7 @@ use measure::{At, Span};
 use super::{After, MAX_DEPTH, Request, Spec};
 use crate::length::MAX_TOKENS;
 use crate::load::{HORIZON, Load};
-use crate::prompt::PromptRef;
+use crate::prompt::{PromptRef, PromptSource};
 
 /// Which rule a list of requests breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,10 +107,14 @@ pub(super) fn check(spec: &Spec, requests: &[Request]) -> Result<(), GraphError>
             return Err(GraphError::Time { index });
         }
         depth.push(depth_below(request, requests, &depth)?);
-        let prompt_exists = match (request.prompt, spec.prompts.listed()) {
-            (PromptRef::Listed(place), Some(count)) => (place as usize) < count,
-            (PromptRef::Written(tokens), None) => (1..=MAX_TOKENS).contains(&tokens.get()),
-            _ => false,
+        let prompt_exists = match (request.prompt, &spec.prompts) {
+            (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
+                (place as usize) < prompts.len()
+            }
+            (PromptRef::Listed(_), _) => false,
+            (PromptRef::Written(tokens), source) => {
+                source.is_written() && (1..=MAX_TOKENS).contains(&tokens.get())
+            }
         };
         if !prompt_exists {
             return Err(GraphError::Prompt { index });

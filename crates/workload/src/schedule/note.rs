@@ -54,8 +54,8 @@ impl fmt::Display for Note {
         match self {
             Self::Oversampled { requests, prompts } => write!(
                 f,
-                "{requests} requests share {prompts} different prompts, {:.1} uses each: repeats may \
-                 hit the prefix cache",
+                "oversampled {:.2}x, repeated prompts hit prefix caches: {requests} requests share \
+                 {prompts} different prompts",
                 f64::from(*requests) / f64::from(*prompts)
             ),
             Self::MayRepeat { prompts } => write!(

@@ -204,7 +204,11 @@ fn a_list_goes_round_and_says_so() {
     let used: Vec<_> = schedule.requests().map(|request| request.prompt).collect();
     assert_eq!(used, [0, 1, 2, 0, 1, 2, 0].map(PromptRef::Listed));
     assert_eq!(notes, [Note::Oversampled { requests: 7, prompts: 3 }]);
-    assert!(notes[0].to_string().contains("2.3 uses each"), "{}", notes[0]);
+    assert!(
+        notes[0].to_string().contains("oversampled 2.33x, repeated prompts hit prefix caches"),
+        "{}",
+        notes[0]
+    );
     assert_eq!(schedule.different_prompts(), Some(3));
 
     let (shuffled, notes) = with(8, Order::Shuffled, 8);
@@ -497,4 +501,47 @@ proptest! {
         }
         prop_assert_eq!(schedule.hash(), again.hash());
     }
+}
+
+#[test]
+fn a_row_has_its_own_labels_beside_the_runs() {
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let prompts = vec![
+        Prompt { labels: vec![label("tenant", "b"), label("class", "x")], ..Prompt::text("one") },
+        Prompt::text("two"),
+    ];
+    let drawn = Schedule::draw(Spec {
+        labels: vec![label("tenant", "a"), label("zone", "z")],
+        prompts: PromptSource::List { prompts, order: Order::AsIs },
+        ..spec(open(4.0), Stop::Count(2))
+    });
+    let schedule = drawn.unwrap().0;
+    let labels = |index| schedule.request(index).unwrap().labels;
+    assert_eq!(labels(0), [label("class", "x"), label("tenant", "b"), label("zone", "z")]);
+    assert_eq!(labels(1), [label("tenant", "a"), label("zone", "z")]);
+}
+
+#[test]
+fn lengths_of_a_list_are_written_as_text_of_their_own() {
+    let row = |input, output| crate::prompt::LengthRow {
+        input: Tokens::new(input),
+        output: Tokens::new(output),
+        at: None,
+        labels: Vec::new(),
+        source_row: 1,
+    };
+    let drawn = Schedule::draw(Spec {
+        prompts: PromptSource::Lengths { rows: vec![row(30, 4), row(9, 7)], order: Order::AsIs },
+        output: OutputLength::OfPrompt { otherwise: None },
+        ..spec(open(4.0), Stop::Count(4))
+    });
+    let (schedule, notes) = drawn.unwrap();
+    assert_eq!(notes, [Note::EstimatedLengths]);
+    let requests: Vec<_> = schedule.requests().collect();
+    let lengths = requests.iter().map(|request| {
+        (request.input_tokens.unwrap().get(), request.max_output_tokens.unwrap().get())
+    });
+    assert_eq!(lengths.collect::<Vec<_>>(), [(30, 4), (9, 7), (30, 4), (9, 7)]);
+    let text = |index: usize| schedule.prompt(&requests[index], RunNonce::new(1)).content;
+    assert_ne!(text(0), text(2), "a length that comes again has another text");
 }

@@ -174,3 +174,57 @@ proptest! {
         prop_assert_eq!(prompt.max_output_tokens, Some(Tokens::new(n)));
     }
 }
+
+#[test]
+fn d11_request_bodies_are_rows() {
+    let cases: Value = serde_json::from_str(include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/cases/cases.json"
+    )))
+    .unwrap();
+    let cases = cases["cases"].as_array().unwrap();
+    let expect = &cases.iter().find(|case| case["id"] == "D11").unwrap()["expect"];
+    let (prompts, notes) = load(include_bytes!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testdata/cases/datasets/D11_openai_bodies.jsonl"
+    )));
+    assert_eq!(Value::from(prompts.len()), expect["rows"]);
+    let text = |prompt: &Prompt| match &prompt.content {
+        Content::Messages(messages) => messages[0].content.clone(),
+        Content::Text(_) => panic!("messages"),
+    };
+    assert_eq!(prompts.iter().map(text).collect::<Value>(), expect["prompts"]);
+    let limit = |prompt: &Prompt| Value::from(prompt.max_output_tokens.map(Tokens::get));
+    assert_eq!(prompts.iter().map(limit).collect::<Value>(), expect["output_len"]);
+    // What the run decides itself is told once and not sent.
+    assert_eq!(
+        notes.set_aside.iter().copied().collect::<Vec<_>>(),
+        ["model", "stream", "temperature"]
+    );
+    assert_eq!(notes.skipped_count(), 0);
+}
+
+#[test]
+fn labels_and_tools_of_a_line_are_kept() {
+    let prompt = one(
+        r#"{"prompt":"a","label":"chat","labels":{"tenant":"t1","gold":true,"none":null},"tools":[{"type":"function"}]}"#,
+    )
+    .unwrap();
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(
+        prompt.labels,
+        [label("gold", "true"), label("label", "chat"), label("tenant", "t1")]
+    );
+    assert_eq!(prompt.tools.as_deref(), Some(r#"[{"type":"function"}]"#));
+    let prompt = one(r#"{"prompt":"a","label":{"tenant":3}}"#).unwrap();
+    assert_eq!(prompt.labels, [label("tenant", "3")]);
+    for (line, reason) in [
+        (r#"{"prompt":"a","label":[1]}"#, Reason::BadLabel),
+        (r#"{"prompt":"a","label":""}"#, Reason::BadLabel),
+        (r#"{"prompt":"a","labels":"x"}"#, Reason::BadLabel),
+        (r#"{"prompt":"a","tools":{}}"#, Reason::BadTools),
+        (r#"{"prompt":"a","tools":["x"]}"#, Reason::BadTools),
+    ] {
+        assert_eq!(one(line), Err(reason.to_string()), "{line}");
+    }
+}

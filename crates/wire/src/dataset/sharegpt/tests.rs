@@ -3,6 +3,7 @@ use serde_json::Value;
 use workload::estimate_tokens;
 
 use super::*;
+use crate::dataset::Refusal;
 
 const D01: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -1,0 +1,247 @@
+//! What the flags say of a data set: its file, its columns, its lengths, and
+//! what must be said of the run that is made of it.
+
+use std::sync::Arc;
+
+use measure::facts::WorkloadFacts;
+use wire::dataset::DatasetNotes;
+use wire::dataset::columns::{Columns, Field};
+use wire::dataset::sonnet;
+use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, named, refused};
+use workload::prompt::{Order, PromptSource};
+use workload::schedule::OutputLength;
+use workload::{Lengths, Tokenizer, estimate_tokens};
+
+use crate::flags::Reader;
+
+/// Largest file that is read.
+const LIMIT: u64 = 8 << 30;
+
+/// Prompts that are made of a poem when no number of requests is given.
+const VERSES: u32 = 1_000;
+
+/// The most prompts that are made of a poem before the run.
+const MAX_VERSES: u32 = 1_000_000;
+
+/// Bad rows that a message names one by one.
+const NAMED_ROWS: usize = 3;
+
+/// What a data set makes of a run.
+pub(super) struct Data {
+    pub(super) prompts: PromptSource,
+    pub(super) output: OutputLength,
+    pub(super) facts: WorkloadFacts,
+}
+
+/// Reads the data set `name`; `output` is the limit of answers that the other
+/// flags give. Every mistake goes into `reader`.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    open: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    name: &str,
+    output: Lengths,
+    takes_tools: bool,
+    tokenizer: Option<&Arc<dyn Tokenizer>>,
+) -> Option<Data> {
+    let entry = entry(reader, name)?;
+    let count = |text: &str| {
+        tokenizer.map_or_else(|| estimate_tokens(text), |tokenizer| tokenizer.count(text))
+    };
+    let options = options(reader, entry, &count)?;
+    let Some(path) = reader.settings.text("dataset-path") else {
+        let rule = format!("--dataset-name {} needs a file: {}", entry.name, entry.file);
+        reader.wrong("dataset-path", rule);
+        return None;
+    };
+    let bytes = match open(path, LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let hint = entry.path_hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            reader.wrong("dataset-path", format!("{error}{hint}"));
+            return None;
+        }
+    };
+    let (rows, notes) = entry.load(bytes, &options);
+    if let Some(refused) = &notes.refused {
+        reader.wrong("dataset-path", format!("{path}: {refused}"));
+        return None;
+    }
+    if rows.is_empty() {
+        reader.wrong("dataset-path", format!("{path} has no usable row: {}", reasons(&notes)));
+        return None;
+    }
+    let output = answers(reader, entry, output);
+    let mut facts = facts(&format!("{} {path}", entry.name), &rows, &output);
+    facts.tokenizer = tokenizer.map(|tokenizer| tokenizer.name().to_owned());
+    facts.notes.extend(entry.note.map(str::to_owned));
+    facts.notes.extend(said(&rows, &notes, takes_tools));
+    facts.notes.extend(unused(reader, entry));
+    let in_order = reader.settings.is_on("disable-shuffle");
+    let order = if in_order { Order::AsIs } else { Order::Shuffled };
+    let prompts = match rows {
+        Rows::Prompts(prompts) => PromptSource::List { prompts, order },
+        Rows::Lengths(rows) => PromptSource::Lengths { rows, order },
+    };
+    Some(Data { prompts, output, facts })
+}
+
+fn entry(reader: &mut Reader<'_>, name: &str) -> Option<&'static Entry> {
+    let entry = named(name);
+    if entry.is_none() {
+        match refused(name) {
+            Some(reason) => reader.wrong("dataset-name", format!("{name} is not read: {reason}")),
+            None => {
+                let names: Vec<_> = DATASETS.iter().map(|entry| entry.name).collect();
+                let names = names.join(", ");
+                reader.wrong("dataset-name", format!("{name:?} is not one of random, {names}"));
+            }
+        }
+    }
+    entry
+}
+
+fn options<'a>(
+    reader: &mut Reader<'_>,
+    entry: &Entry,
+    count: &'a dyn Fn(&str) -> u32,
+) -> Option<Options<'a>> {
+    let settings = reader.settings;
+    let columns = match Columns::parse(settings.all("dataset-column")) {
+        Ok(columns) => columns,
+        Err(error) => {
+            reader.wrong("dataset-column", error);
+            return None;
+        }
+    };
+    if let Some((field, _)) = columns.pairs().find(|(field, _)| !entry.fields.contains(field)) {
+        let known: Vec<_> = entry.fields.iter().copied().map(Field::name).collect();
+        let rule = match known.as_slice() {
+            [] => format!("the keys of {} are fixed; hf takes any columns", entry.name),
+            known => format!("{} has no {}; it has {}", entry.name, field.name(), known.join(", ")),
+        };
+        reader.wrong("dataset-column", rule);
+        return None;
+    }
+    let whole = "a whole number of tokens";
+    let isl = reader.value("isl", whole);
+    let shape = sonnet::Shape {
+        input: reader.value("sonnet-input-len", whole).or(isl).unwrap_or(sonnet::Shape::VLLM.input),
+        prefix: reader.value("sonnet-prefix-len", whole).unwrap_or(sonnet::Shape::VLLM.prefix),
+        prompts: settings
+            .text("num-prompts")
+            .and_then(|count| count.trim().parse().ok())
+            .unwrap_or(VERSES)
+            .min(MAX_VERSES),
+        seed: settings.text("seed").and_then(|seed| seed.trim().parse().ok()).unwrap_or(0),
+    };
+    let of = |flag: &str| {
+        let concerned = entry.flags.contains(&flag);
+        settings.text(flag).filter(|_| concerned).map(str::to_owned)
+    };
+    Some(Options {
+        count,
+        columns,
+        category: of("spec-bench-category").or_else(|| of("speed-bench-category")),
+        model: of("burstgpt-model"),
+        sonnet: shape,
+    })
+}
+
+/// How long answers may be: `--osl` wins, then the flag of the data set.
+fn answers(reader: &mut Reader<'_>, entry: &Entry, output: Lengths) -> OutputLength {
+    if reader.settings.has("osl") {
+        return OutputLength::Drawn(output);
+    }
+    let flag = entry.output_flag;
+    match flag.and_then(|flag| Some((flag, reader.value::<i64>(flag, "a whole number")?))) {
+        // vLLM's way to say that the file decides; here it always does.
+        Some((_, -1)) if matches!(entry.answers, Answers::OfRows(_)) => {
+            OutputLength::OfPrompt { otherwise: None }
+        }
+        Some((flag, n)) => match u32::try_from(n).ok().and_then(|n| Lengths::fixed(n).ok()) {
+            Some(fixed) if matches!(entry.answers, Answers::OfRows(_)) => {
+                OutputLength::OfPrompt { otherwise: Some(fixed) }
+            }
+            Some(fixed) => OutputLength::Drawn(fixed),
+            None => {
+                reader.wrong(flag, format!("{n} is not a length in tokens"));
+                OutputLength::Unlimited
+            }
+        },
+        None => match entry.answers {
+            Answers::OfRows(n) => OutputLength::OfPrompt { otherwise: Lengths::fixed(n).ok() },
+            Answers::OfRowsOrDrawn => OutputLength::OfPrompt { otherwise: Some(output) },
+            Answers::Fixed(n) => {
+                Lengths::fixed(n).map_or(OutputLength::Unlimited, OutputLength::Drawn)
+            }
+        },
+    }
+}
+
+fn facts(source: &str, rows: &Rows, output: &OutputLength) -> WorkloadFacts {
+    WorkloadFacts {
+        source: format!("{source}: {} rows", rows.len()),
+        input_lengths: match rows {
+            Rows::Prompts(_) => "as the rows are".to_owned(),
+            Rows::Lengths(_) => "as the rows say, estimated".to_owned(),
+        },
+        output_lengths: match output {
+            OutputLength::Drawn(lengths) => lengths.describe(),
+            OutputLength::OfPrompt { otherwise: Some(lengths) } => {
+                format!("as the rows say, else {}", lengths.describe())
+            }
+            _ => "as the rows say".to_owned(),
+        },
+        ..WorkloadFacts::default()
+    }
+}
+
+/// What a reader of the result must know of the file.
+fn said(rows: &Rows, notes: &DatasetNotes, takes_tools: bool) -> Vec<String> {
+    let mut said = Vec::new();
+    if notes.skipped_count() > 0 {
+        said.push(format!("{} rows were skipped: {}", notes.skipped_count(), reasons(notes)));
+    }
+    if let Some(at) = &notes.truncated_at {
+        said.push(format!("the file is cut off at {at}; rows before that are used"));
+    }
+    let (session, body): (Vec<_>, Vec<_>) =
+        notes.set_aside.iter().copied().partition(|key| *key == "session");
+    if !body.is_empty() {
+        said.push(format!(
+            "{} of the rows is not sent: the run's own is, the same in every request",
+            body.join(", ")
+        ));
+    }
+    if !session.is_empty() {
+        said.push("rows of one session are sent alone, not as turns of a conversation".to_owned());
+    }
+    let has_tools =
+        matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.tools.is_some()));
+    if has_tools && !takes_tools {
+        said.push("the tools of the rows are not sent: this API has no place for them".to_owned());
+    }
+    said
+}
+
+/// Flags that belong to another data set and so do nothing.
+fn unused(reader: &Reader<'_>, entry: &Entry) -> Vec<String> {
+    let others = DATASETS.iter().filter(|other| other.name != entry.name);
+    let flags = others.flat_map(|other| {
+        other.output_flag.iter().chain(other.flags).map(|flag| (*flag, other.name))
+    });
+    let given = flags.filter(|(flag, _)| reader.settings.has(flag));
+    given.map(|(flag, name)| format!("--{flag} did nothing: it concerns {name} only")).collect()
+}
+
+/// Why rows were skipped: each reason with its count, then the first rows by
+/// their places, so that they can be found and mended.
+fn reasons(notes: &DatasetNotes) -> String {
+    if notes.skipped.is_empty() {
+        return "it holds no row at all".to_owned();
+    }
+    let reasons = notes.skipped_by_reason.iter();
+    let counts: Vec<_> = reasons.map(|(reason, count)| format!("{reason} ({count})")).collect();
+    let named: Vec<_> = notes.skipped.iter().take(NAMED_ROWS).map(ToString::to_string).collect();
+    format!("{}; {}", counts.join(", "), named.join("; "))
+}

@@ -1,0 +1,49 @@
+//! What a row of JSON says besides its prompt: labels and tools.
+
+use serde_json::{Map, Value};
+
+use super::Reason;
+
+/// The longest label value, in characters. A label names a class; what is
+/// longer is a text that was taken for one.
+const MAX_CHARS: usize = 120;
+
+/// The labels of a row: `label` and `labels`.
+pub(super) fn of_row(object: &Map<String, Value>) -> Result<Vec<(String, String)>, Reason> {
+    let mut found = Vec::new();
+    for key in ["label", "labels"] {
+        match object.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(labels)) => {
+                for (name, label) in labels.iter().filter(|(_, label)| !label.is_null()) {
+                    found.push((name.clone(), value(label)?));
+                }
+            }
+            Some(label) if key == "label" => found.push((key.to_owned(), value(label)?)),
+            Some(_) => return Err(Reason::BadLabel),
+        }
+    }
+    found.sort();
+    found.dedup_by(|later, first| later.0 == first.0);
+    Ok(found)
+}
+
+/// One label's value: a text, number or truth value.
+pub(super) fn value(value: &Value) -> Result<String, Reason> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return Err(Reason::BadLabel),
+    };
+    let chars = text.chars().count();
+    if (1..=MAX_CHARS).contains(&chars) { Ok(text) } else { Err(Reason::BadLabel) }
+}
+
+/// A list of tools, checked to be one of objects.
+pub(super) fn tools(value: &Value) -> Result<String, Reason> {
+    match value {
+        Value::Array(tools) if tools.iter().all(Value::is_object) => Ok(value.to_string()),
+        _ => Err(Reason::BadTools),
+    }
+}

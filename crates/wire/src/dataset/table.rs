@@ -1,0 +1,300 @@
+//! Every data set that is read from disk: one table, from which `--dataset-name`,
+//! its messages and the documents derive.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use workload::{LengthRow, Prompt};
+
+use super::columns::{Columns, Field};
+use super::{DatasetNotes, MAX_LABEL_VALUES, Refusal};
+use super::{custom, hub, lengths, questions, sharegpt, sonnet};
+
+/// What a loader takes besides the file.
+pub struct Options<'a> {
+    /// About how many tokens a text is.
+    pub count: &'a dyn Fn(&str) -> u32,
+    /// The columns that were named.
+    pub columns: Columns,
+    /// The only category to take.
+    pub category: Option<String>,
+    /// The only model to take.
+    pub model: Option<String>,
+    /// What to make of a poem.
+    pub sonnet: sonnet::Shape,
+}
+
+/// What a file gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// Prompts.
+    Prompts(Vec<Prompt>),
+    /// Lengths, for which text is written.
+    Lengths(Vec<LengthRow>),
+}
+
+impl Rows {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Prompts(rows) => rows.len(),
+            Self::Lengths(rows) => rows.len(),
+        }
+    }
+
+    /// True when the file gave nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn labels(&self) -> Vec<&[(String, String)]> {
+        match self {
+            Self::Prompts(rows) => rows.iter().map(|row| row.labels.as_slice()).collect(),
+            Self::Lengths(rows) => rows.iter().map(|row| row.labels.as_slice()).collect(),
+        }
+    }
+}
+
+/// How long answers may be, where `--osl` does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// As the rows say, else this many tokens.
+    OfRows(u32),
+    /// As the rows say, else as synthetic answers are.
+    OfRowsOrDrawn,
+    /// This many tokens.
+    Fixed(u32),
+}
+
+/// One data set.
+pub struct Entry {
+    /// Value of `--dataset-name`.
+    pub name: &'static str,
+    /// The file, in a few words.
+    pub file: &'static str,
+    /// The flag that sets the answers' length of this data set, if any.
+    pub output_flag: Option<&'static str>,
+    /// Answers without that flag.
+    pub answers: Answers,
+    /// Fields that `--dataset-column` may name.
+    pub fields: &'static [Field],
+    /// Further flags that concern it.
+    pub flags: &'static [&'static str],
+    /// What to do when the path is no file.
+    pub path_hint: Option<&'static str>,
+    /// What must be said of it in every run.
+    pub note: Option<&'static str>,
+    /// Reads the file.
+    pub read: fn(Vec<u8>, &Options<'_>) -> (Rows, DatasetNotes),
+}
+
+fn prompts((rows, notes): (Vec<Prompt>, DatasetNotes)) -> (Rows, DatasetNotes) {
+    (Rows::Prompts(rows), notes)
+}
+
+fn asked(bytes: &[u8], options: &Options<'_>) -> (Rows, DatasetNotes) {
+    prompts(questions::read(bytes, options.category.as_deref(), options.count))
+}
+
+/// Every data set, in the order of the help.
+pub const DATASETS: &[Entry] = &[
+    Entry {
+        name: "sharegpt",
+        file: "conversations, a JSON array or one a line",
+        output_flag: Some("sharegpt-output-len"),
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[],
+        flags: &[],
+        path_hint: None,
+        note: None,
+        read: |bytes, options| {
+            let bounds = sharegpt::Bounds::VLLM;
+            prompts(sharegpt::read(&bytes, sharegpt::Pairing::RoleAware, bounds, options.count))
+        },
+    },
+    Entry {
+        name: "custom",
+        file: "one JSON object a line",
+        output_flag: Some("custom-output-len"),
+        answers: Answers::OfRows(256),
+        fields: &[],
+        flags: &[],
+        path_hint: None,
+        note: None,
+        read: |bytes, options| prompts(custom::read(&bytes, options.count)),
+    },
+    Entry {
+        name: "hf",
+        file: "JSON, JSON lines or Parquet with any columns",
+        output_flag: Some("hf-output-len"),
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[Field::Prompt, Field::Output, Field::Label, Field::Tools],
+        flags: &[],
+        path_hint: Some("nothing is fetched from a hub: give a file that is on this machine"),
+        note: Some(
+            "nothing is taken from a hub: the rows are those of the local file, and its name \
+             decides nothing",
+        ),
+        read: |bytes, options| prompts(hub::read(bytes, &options.columns, options.count)),
+    },
+    Entry {
+        name: "burstgpt",
+        file: "CSV of lengths: BurstGPT, Azure 2023 and 2024",
+        output_flag: None,
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[Field::Input, Field::Output, Field::Time, Field::Label],
+        flags: &["burstgpt-model"],
+        path_hint: None,
+        note: Some("only lengths are taken from the file; its instants are not replayed"),
+        read: |bytes, options| {
+            let (rows, notes) = lengths::read(&bytes, &options.columns, options.model.as_deref());
+            (Rows::Lengths(rows), notes)
+        },
+    },
+    Entry {
+        name: "sonnet",
+        file: "lines of a poem, plain text",
+        output_flag: Some("sonnet-output-len"),
+        answers: Answers::Fixed(150),
+        fields: &[],
+        flags: &["sonnet-input-len", "sonnet-prefix-len"],
+        path_hint: None,
+        note: None,
+        read: |bytes, options| prompts(sonnet::read(&bytes, options.sonnet, options.count)),
+    },
+    Entry {
+        name: "spec_bench",
+        file: "question.jsonl of Spec-Bench or MT-Bench",
+        output_flag: Some("spec-bench-output-len"),
+        answers: Answers::Fixed(256),
+        fields: &[],
+        flags: &["spec-bench-category"],
+        path_hint: None,
+        note: None,
+        read: |bytes, options| asked(&bytes, options),
+    },
+    Entry {
+        name: "speed_bench",
+        file: "one prepared file of SPEED-Bench, SUBSET.jsonl",
+        output_flag: Some("speed-bench-output-len"),
+        answers: Answers::Fixed(4096),
+        fields: &[],
+        flags: &["speed-bench-category"],
+        path_hint: Some("give one SUBSET.jsonl of the prepared folder"),
+        note: None,
+        read: |bytes, options| asked(&bytes, options),
+    },
+];
+
+/// Names of vLLM's data sets that are not read, each with the reason.
+pub const REFUSED: &[(&str, &str)] = &[
+    ("random-mm", "images come in a later version; use random"),
+    ("random-rerank", "rerank APIs are not supported; use random"),
+    ("prefix_repetition", "shared prefixes come in a later version; use sonnet or custom"),
+    ("custom_image", "images come in a later version; use custom"),
+    ("custom_audio", "audio is not supported; use custom"),
+    ("timed_trace", "timed traces come in a later version; burstgpt takes lengths alone"),
+];
+
+/// The data set of this name; `-` and `_` are the same.
+pub fn named(name: &str) -> Option<&'static Entry> {
+    let name = name.replace('-', "_");
+    DATASETS.iter().find(|entry| entry.name == name)
+}
+
+/// The reason why a data set of vLLM's is not read.
+pub fn refused(name: &str) -> Option<&'static str> {
+    let plain = |name: &str| name.replace('-', "_");
+    REFUSED.iter().find(|(other, _)| plain(other) == plain(name)).map(|(_, reason)| *reason)
+}
+
+impl Entry {
+    /// Reads a file of this data set.
+    pub fn load(&self, bytes: Vec<u8>, options: &Options<'_>) -> (Rows, DatasetNotes) {
+        let (rows, mut notes) = (self.read)(bytes, options);
+        if notes.refused.is_none() {
+            notes.refused = too_many_labels(&rows);
+        }
+        (rows, notes)
+    }
+}
+
+fn too_many_labels(rows: &Rows) -> Option<Refusal> {
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, value) in rows.labels().into_iter().flatten() {
+        let seen = values.entry(name).or_default();
+        seen.insert(value);
+        if seen.len() > MAX_LABEL_VALUES {
+            return Some(Refusal::TooManyLabels { name: name.clone() });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use workload::estimate_tokens;
+
+    use super::*;
+
+    fn options() -> Options<'static> {
+        Options {
+            count: &estimate_tokens,
+            columns: Columns::default(),
+            category: None,
+            model: None,
+            sonnet: sonnet::Shape::VLLM,
+        }
+    }
+
+    #[test]
+    fn every_data_set_of_vllm_is_read_or_refused_with_a_reason() {
+        // The values of `--dataset-name` of `vllm bench serve` 0.27.1 but for
+        // `random`, which has no file.
+        for name in "random-mm random-rerank prefix_repetition sharegpt burstgpt sonnet custom \
+            custom_image custom_audio spec_bench speed_bench timed_trace hf"
+            .split_whitespace()
+        {
+            assert!(named(name).is_some() != refused(name).is_some(), "{name}");
+            assert!(named(&name.replace('_', "-")).is_some() == named(name).is_some());
+        }
+        assert!(REFUSED.iter().all(|(_, reason)| reason.len() > 10));
+    }
+
+    #[test]
+    fn no_data_set_takes_an_empty_file() {
+        for entry in DATASETS {
+            for bytes in [&b""[..], b" \r\n\n", b"\xef\xbb\xbf"] {
+                let (rows, notes) = entry.load(bytes.to_vec(), &options());
+                assert!(rows.is_empty());
+                assert_eq!(notes.refused, Some(Refusal::Empty), "{}", entry.name);
+            }
+            let (_, notes) = entry.load(b"\xff\xfea\0".to_vec(), &options());
+            assert_eq!(notes.refused, Some(Refusal::NotUtf8), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_label_names_a_few_classes() {
+        let file = |values: usize| {
+            let line =
+                |n: usize| format!("{{\"prompt\":\"hello there\",\"label\":{}}}\n", n % values);
+            (0..300).map(line).collect::<String>().into_bytes()
+        };
+        let custom = named("custom").unwrap();
+        assert_eq!(custom.load(file(MAX_LABEL_VALUES), &options()).1.refused, None);
+        let refused = custom.load(file(MAX_LABEL_VALUES + 1), &options()).1.refused.unwrap();
+        assert!(refused.to_string().starts_with("the label label has more than 100"), "{refused}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, head in 0..4_usize) {
+            let heads = ["", "PAR1", "[{\"prompt\":", "Request tokens,Response tokens\n"];
+            let bytes = [heads[head].as_bytes(), &bytes].concat();
+            let sonnet = sonnet::Shape { prompts: 2, ..sonnet::Shape::VLLM };
+            for entry in DATASETS {
+                entry.load(bytes.clone(), &Options { sonnet, ..options() });
+            }
+        }
+    }
+}
