@@ -13,6 +13,8 @@ mod servers;
 mod bad_input;
 // A key goes through every door and must come out of none.
 mod canary;
+// Data sets from disk: what is read of them, what is sent, what is said.
+mod datasets;
 // `--dry-run`: the resolved configuration and the schedule.
 mod dry_run;
 // Exit codes, one by one.
