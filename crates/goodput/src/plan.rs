@@ -350,6 +350,10 @@ fn workload(
                  sharegpt or custom",
             );
         }
+        if settings.has("dataset-column") {
+            reader
+                .wrong("dataset-column", "random prompts have no columns; give --dataset-name hf");
+        }
         facts.source = "synthetic text (random)".to_owned();
         let certainty = tokenizer.map_or_else(
             || "estimated".to_owned(),

@@ -225,13 +225,15 @@ impl PromptSource {
                 input.digest(digest);
                 lexicon.digest(digest);
             }
-            // The lengths themselves are in the requests' digests.
             Self::Lengths { rows, order } => {
                 digest.raw(match order {
                     Order::AsIs => b"l",
                     Order::Shuffled => b"k",
                 });
                 digest.number(rows.len() as u64);
+                for row in rows {
+                    digest.number(row.input.get().into()).number(row.output.get().into());
+                }
             }
         }
     }

@@ -23,6 +23,9 @@ const VERSES: u32 = 1_000;
 /// The most prompts that are made of a poem before the run.
 const MAX_VERSES: u32 = 1_000_000;
 
+/// The most tokens of all prompts of a poem together: they are in memory.
+const MAX_VERSE_TOKENS: u64 = 1_000_000_000;
+
 /// Bad rows that a message names one by one.
 const NAMED_ROWS: usize = 3;
 
@@ -123,17 +126,23 @@ fn options<'a>(
         return None;
     }
     let whole = "a whole number of tokens";
-    let isl = reader.value("isl", whole);
+    // What is wrong with these three is told where they belong.
+    let quiet = |flag: &str| settings.text(flag).and_then(|text| text.trim().parse::<u32>().ok());
     let shape = sonnet::Shape {
-        input: reader.value("sonnet-input-len", whole).or(isl).unwrap_or(sonnet::Shape::VLLM.input),
+        input: reader
+            .value("sonnet-input-len", whole)
+            .or_else(|| quiet("isl"))
+            .unwrap_or(sonnet::Shape::VLLM.input),
         prefix: reader.value("sonnet-prefix-len", whole).unwrap_or(sonnet::Shape::VLLM.prefix),
-        prompts: settings
-            .text("num-prompts")
-            .and_then(|count| count.trim().parse().ok())
-            .unwrap_or(VERSES)
-            .min(MAX_VERSES),
+        prompts: quiet("num-prompts").unwrap_or(VERSES).clamp(1, MAX_VERSES),
         seed: settings.text("seed").and_then(|seed| seed.trim().parse().ok()).unwrap_or(0),
     };
+    let tokens = u64::from(shape.input) * u64::from(shape.prompts);
+    if entry.name == "sonnet" && tokens > MAX_VERSE_TOKENS {
+        let rule = format!("{tokens} tokens of all prompts are more than {MAX_VERSE_TOKENS}");
+        reader.wrong("sonnet-input-len", format!("{rule}; lower it, or --num-prompts"));
+        return None;
+    }
     let of = |flag: &str| {
         let concerned = entry.flags.contains(&flag);
         settings.text(flag).filter(|_| concerned).map(str::to_owned)

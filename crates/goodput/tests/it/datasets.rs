@@ -109,6 +109,7 @@ fn an_unknown_data_set_or_column_names_those_that_are() {
     with("ask=question").exits(2).says(&["--dataset-column", "one of prompt, output"]);
     with("time=question").exits(2).says(&["hf has no time", "prompt, output, label, tools"]);
     with("prompt=question").exits(0);
+    dry(&workplace, &["--dataset-column", "prompt=ask"]).exits(2).says(&["--dataset-name hf"]);
     let custom = [&set("custom", file)[..], &["--dataset-column", "prompt=ask"]].concat();
     dry(&workplace, &custom).exits(2).says(&["the keys of custom are fixed"]);
 }
@@ -207,6 +208,9 @@ fn lengths_and_filters_come_from_flags_of_the_data_set() {
     assert_eq!(asked["requests"], 1);
     assert!(asked["workload"]["output_lengths"].to_string().contains('9'), "{asked}");
     assert!(plan("sonnet", &[])["workload"]["output_lengths"].to_string().contains("150"));
+    let poem = workplace.file("poem", content_of("sonnet"));
+    let huge = [&set("sonnet", poem)[..], &["--sonnet-input-len", "4000000000"]].concat();
+    dry(&workplace, &huge).exits(2).says(&["--sonnet-input-len", "1000000000"]);
     let other = plan("custom", &["--sonnet-input-len", "9"]);
     let told = "--sonnet-input-len did nothing: it concerns sonnet only";
     assert!(notes(&other).contains(told), "{other}");

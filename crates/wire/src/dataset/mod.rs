@@ -259,8 +259,14 @@ pub enum Refusal {
         name: String,
     },
     /// A Parquet file that cannot be read; what the reader said.
-    #[error("the Parquet file cannot be read: {0}; plain and snappy are the codecs known here")]
+    #[error("the Parquet file cannot be read: {0}")]
     Parquet(String),
+    /// A Parquet file in a compression that is not known here.
+    #[error(
+        "the Parquet file is compressed with {0}; write it again with snappy, or give its rows as \
+         JSON lines"
+    )]
+    ParquetCodec(String),
     /// Lines that are all longer than the prompt is to be.
     #[error(
         "no line of the file fits into {0} tokens beside the prefix; raise --sonnet-input-len or \

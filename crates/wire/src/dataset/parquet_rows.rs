@@ -19,32 +19,38 @@ pub(super) const MAGIC: &[u8] = b"PAR1";
 /// The most rows that are read: a footer may claim any number.
 const MAX_ROWS: u64 = 20_000_000;
 
+/// Takes one row with its place.
+type Take<'t> = dyn FnMut(&mut DatasetNotes, Place, Map<String, Value>) + 't;
+
 /// Hands over each row with its place, with those of the named columns that
 /// the file has: columns of images are not even unpacked.
-pub(super) fn each(
-    bytes: Vec<u8>,
-    named: &[&str],
-    take: &mut dyn FnMut(&mut DatasetNotes, Place, Map<String, Value>),
-) -> DatasetNotes {
+pub(super) fn each(bytes: Vec<u8>, named: &[&str], take: &mut Take<'_>) -> DatasetNotes {
     let mut notes = DatasetNotes::default();
     // The Parquet library checks most of what it reads, but not all of it; a
     // panic in it must end as an error of this one file.
     let read = AssertUnwindSafe(|| rows(bytes, named, &mut notes, take));
     let done = catch_unwind(read)
         .unwrap_or_else(|_| Err(ParquetError::General("it is damaged".to_owned())));
-    if let Err(error) = done {
-        let text = error.to_string();
-        let text = text.strip_prefix("Parquet error: ").unwrap_or(&text);
-        notes.refused = Some(Refusal::Parquet(text.to_owned()));
-    }
+    notes.refused = done.err().map(|error| refusal(&error));
     notes
+}
+
+/// What the library says, in words that help. A codec that it was built without
+/// is only in its text.
+fn refusal(error: &ParquetError) -> Refusal {
+    let text = error.to_string();
+    if let Some((_, codec)) = text.split_once("Disabled feature at compile time: ") {
+        let codec = if codec == "flate2" { "gzip" } else { codec };
+        return Refusal::ParquetCodec(codec.to_owned());
+    }
+    Refusal::Parquet(text.strip_prefix("Parquet error: ").unwrap_or(&text).to_owned())
 }
 
 fn rows(
     bytes: Vec<u8>,
     named: &[&str],
     notes: &mut DatasetNotes,
-    take: &mut dyn FnMut(&mut DatasetNotes, Place, Map<String, Value>),
+    take: &mut Take<'_>,
 ) -> Result<(), ParquetError> {
     let reader = SerializedFileReader::new(Bytes::from(bytes))?;
     let root = reader.metadata().file_metadata().schema();
@@ -92,5 +98,20 @@ fn value(field: &Field) -> Value {
             field.to_string().into()
         }
         _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_codec_that_is_not_known_is_named() {
+        for (feature, codec) in [("zstd", "zstd"), ("flate2", "gzip")] {
+            // The words of parquet 60 for files that pyarrow wrote with this codec.
+            let text = format!("Disabled feature at compile time: {feature}");
+            let told = refusal(&ParquetError::General(text)).to_string();
+            assert!(told.starts_with(&format!("the Parquet file is compressed with {codec};")));
+        }
     }
 }
