@@ -218,7 +218,7 @@ fn said(rows: &Rows, notes: &DatasetNotes, takes_tools: bool) -> Vec<String> {
         notes.set_aside.iter().copied().partition(|key| *key == "session");
     if !body.is_empty() {
         said.push(format!(
-            "{} of the rows is not sent: the run's own is, the same in every request",
+            "not taken from the rows: {}; the run's own are sent, the same in every request",
             body.join(", ")
         ));
     }

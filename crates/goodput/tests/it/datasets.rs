@@ -188,7 +188,7 @@ fn tools_of_a_row_reach_the_chat_apis() {
     assert_eq!(body["tools"], serde_json::from_str::<Value>(tools).unwrap());
     assert_eq!((&body["model"], &body["stream"]), (&"m".into(), &true.into()));
     let plan = dry(&workplace, &once).exits(0).json();
-    assert!(notes(&plan).contains("model of the rows is not sent"), "{plan}");
+    assert!(notes(&plan).contains("not taken from the rows: model;"), "{plan}");
     let plain = dry(&workplace, &[&once[..], &["--backend", "openai"]].concat()).exits(0).json();
     assert!(notes(&plain).contains("the tools of the rows are not sent"), "{plain}");
 }
