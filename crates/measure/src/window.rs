@@ -35,6 +35,8 @@ pub enum NoSteady {
     NothingSent,
     /// The load has no steady part by its kind.
     Kind(LoadKind),
+    /// The rate of arrivals changes by plan.
+    Shaped,
     /// Some slot never finished its first request while others had work.
     NeverFull,
     /// What is left between ramp and drain is too short.
@@ -65,6 +67,10 @@ impl NoSteady {
                     zh: format!("{zh}负载没有稳态部分"),
                 }
             }
+            Self::Shaped => said!(
+                "the rate of arrivals changes by plan, so no part of the run is steady",
+                "到达速率按计划变化，因此没有稳态部分"
+            ),
             Self::NeverFull => said!(
                 "no stretch had every slot past its first request and at work",
                 "没有一段时间里所有并发位都已过首个请求且都在工作"
@@ -155,6 +161,9 @@ pub fn mean_in_flight(records: &[Record], window: Window) -> f64 {
 /// when the number in flight trends.
 pub fn steady(records: &[Record], load: &LoadFacts) -> Result<Window, NoSteady> {
     let window = match load.kind {
+        LoadKind::Open | LoadKind::Capped if load.request_rate.is_none() => {
+            return Err(NoSteady::Shaped);
+        }
         LoadKind::Open | LoadKind::Capped => steady_open(records)?,
         LoadKind::Closed => steady_closed(records, load.users.unwrap_or(1) as usize)?,
         LoadKind::Burst | LoadKind::Unknown => return Err(NoSteady::Kind(load.kind)),

@@ -172,6 +172,11 @@ fn loads_without_a_steady_part_say_so() {
     for kind in [LoadKind::Burst, LoadKind::Unknown] {
         assert_eq!(steady(&records, &load(kind, None)), Err(NoSteady::Kind(kind)));
     }
+    for kind in [LoadKind::Open, LoadKind::Capped] {
+        let shaped = LoadFacts { request_rate: None, ..load(kind, Some(8)) };
+        assert_eq!(steady(&one_a_second(60, 3), &shaped), Err(NoSteady::Shaped));
+        assert!(steady(&one_a_second(60, 3), &load(kind, Some(8))).is_ok());
+    }
     assert_eq!(steady(&[], &load(LoadKind::Open, None)), Err(NoSteady::NothingSent));
     // Eight users and eight requests: nobody came back.
     let once = served(&[(0, 20); 8]);
