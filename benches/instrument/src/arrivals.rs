@@ -72,7 +72,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
     let prompts = PromptSource::fixed("one two three four five six seven");
     let spec = Spec {
         seed: 0,
-        load: Load::Open { rate, burstiness: 1.0 },
+        load: Load::Open { pace: workload::Pace::flat(rate, 1.0) },
         stop: Stop::Duration(Span::from_s(seconds)),
         prompts,
         output: OutputLength::Unlimited,
@@ -97,7 +97,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
     let mut requests: Vec<Request> =
         (0..streams).map(|index| request(index, At::ZERO, long)).collect();
     let last = At::ZERO + Span::from_s(seconds);
-    let arrivals = Arrivals::new(rate, 1.0, Stream::new(0, "arrivals"));
+    let arrivals = Arrivals::new(workload::Pace::flat(rate, 1.0), Stream::new(0, "arrivals"));
     for (index, at) in (streams..).zip(arrivals.take_while(|at| *at < last)) {
         requests.push(request(index, at + SETTLED, 1));
     }

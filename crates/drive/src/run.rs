@@ -301,7 +301,7 @@ fn connections_ahead(job: &Job, id: u32) -> u32 {
         Load::Closed { .. } | Load::Capped { .. } => {
             schedule.users_of(id, job.threads).unwrap_or(0)
         }
-        Load::Open { rate, .. } => (rate.get().ceil() as u32).div_ceil(job.threads),
+        Load::Open { pace } => (pace.shape.peak().get().ceil() as u32).div_ceil(job.threads),
         Load::Burst => count,
     };
     wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)

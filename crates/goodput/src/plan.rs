@@ -8,18 +8,19 @@ use measure::definition::PRESETS;
 use measure::facts::WorkloadFacts;
 use measure::slo::Slo;
 use measure::threshold::Threshold;
-use measure::{PerSecond, Span, Tokens};
+use measure::{Span, Tokens};
 use serde_json::{Map, Value};
 use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
 use wire::run::Setting;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop, Tokenizer};
+use workload::{Lengths, Lexicon, Load, Stop, Think, Tokenizer};
 
 use crate::flags::{Reader, Settings, UsageError};
 use crate::tokenizer;
 
 mod data;
+mod load;
 
 /// Spread of lengths when none was given: everything equal would hide how a
 /// server treats unequal requests.
@@ -64,8 +65,9 @@ impl Plan {
             ("backend", self.api.name().to_owned()),
             ("num-prompts", text(stop.count().map(|count| count.to_string()))),
             ("duration", text(stop.duration().map(|span| format!("{}s", span.s())))),
-            ("request-rate", text(load.rate().map(|(rate, _)| rate.get().to_string()))),
-            ("burstiness", text(load.rate().map(|(_, burstiness)| burstiness.to_string()))),
+            ("request-rate", text(load.rate().map(|rate| rate.get().to_string()))),
+            ("arrivals", text(load.pace().map(|pace| pace.process.name().to_owned()))),
+            ("burstiness", text(load.burstiness().map(|burstiness| burstiness.to_string()))),
             ("max-concurrency", text(load.users().map(|users| users.to_string()))),
             ("seed", self.spec.seed.to_string()),
             ("num-warmups", self.warmups.to_string()),
@@ -107,7 +109,8 @@ pub(crate) fn resolve(
     let takes_tools = api.entry().takes_messages;
     let (prompts, output, mut workload) =
         workload(&mut reader, &read, embedded, takes_tools, tokenizer.as_ref());
-    let (load, stop) = load(&mut reader, embedded, &prompts, &mut workload.notes);
+    let (load, stop) = load::load(&mut reader, embedded, &prompts, &mut workload.notes);
+    let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
     let template = template(&mut reader, api);
     let slo = slo(&mut reader);
@@ -151,7 +154,7 @@ pub(crate) fn resolve(
         ready_timeout: reader.duration("ready-timeout").filter(|span| *span > Span::ZERO),
         max_errors: reader.value("max-errors", "a whole number from 0"),
         max_error_rate: share(&mut reader, "max-error-rate"),
-        threads: threads(&mut reader, load, &output),
+        threads,
         reuse: reuse(&mut reader),
         definitions,
         address,
@@ -202,51 +205,6 @@ fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
     api.for_url(address.endpoint.as_deref().unwrap_or(&address.url))
 }
 
-fn load(
-    reader: &mut Reader<'_>,
-    embedded: bool,
-    prompts: &PromptSource,
-    notes: &mut Vec<String>,
-) -> (Load, Stop) {
-    let settings = reader.settings;
-    let mut rate = match settings.text("request-rate") {
-        Some("inf") => Some(f64::INFINITY),
-        Some(_) => reader.value("request-rate", "a number above 0, or inf"),
-        None => None,
-    };
-    let users: Option<u32> = reader.value("max-concurrency", "a whole number from 1");
-    let burstiness = reader.value("burstiness", "a number above 0, or inf").unwrap_or(1.0);
-    let think = reader.duration("think").unwrap_or_default();
-    let mut count: Option<u32> = reader.value("num-prompts", "a whole number from 1");
-    let mut duration = reader.duration("duration");
-    if embedded {
-        if rate.is_none() && users.is_none() {
-            rate = Some(4.0);
-        }
-        if count.is_none() && duration.is_none() {
-            duration = Some(Span::from_ms(10_000));
-        }
-    }
-    let users = match (rate, users) {
-        (None, None) => Some(8),
-        (_, users) => users,
-    };
-    if count.is_none() && duration.is_none() {
-        count = Some(100);
-    }
-    let count = each_row_once(reader, count, prompts, notes);
-    let load = Load::new(rate.map(PerSecond::new), burstiness, users, think);
-    let load = load.unwrap_or_else(|error| {
-        reader.errors.push(UsageError::new("load", error));
-        Load::Burst
-    });
-    let stop = Stop::new(count, duration).unwrap_or(Stop::Count(100));
-    if let Err(error) = stop.check() {
-        reader.errors.push(UsageError::new("load", error));
-    }
-    (load, stop)
-}
-
 /// What prompts are counted by. The embedded engine counts by its own
 /// tokenizer, so that the lengths of a run without flags are exact; what a
 /// served model counts by, only the user knows.
@@ -274,39 +232,6 @@ fn synthetic(
             PromptSource::Synthetic { input }
         }
     }
-}
-
-/// The number of requests: no more than the data set has rows, unless repeats
-/// are asked for. A repeated prompt finds itself in the server's prefix cache,
-/// and nobody should have that without knowing.
-fn each_row_once(
-    reader: &mut Reader<'_>,
-    count: Option<u32>,
-    prompts: &PromptSource,
-    notes: &mut Vec<String>,
-) -> Option<u32> {
-    let settings = reader.settings;
-    if settings.is_on("oversample") {
-        if settings.is_on("no-oversample") {
-            reader.wrong("oversample", "contradicts --no-oversample; leave out one of the two");
-        }
-        return count;
-    }
-    // One text for all requests is repeated by its nature.
-    let rows = prompts.listed().filter(|_| !settings.has("prompt"));
-    let Some(rows) = rows.and_then(|rows| u32::try_from(rows).ok()) else { return count };
-    match count {
-        Some(count) if count <= rows => return Some(count),
-        Some(count) => notes.push(format!(
-            "the data set has {rows} usable rows for {count} requests: {rows} are sent, each row \
-             once; --oversample sends rows again"
-        )),
-        None => notes.push(format!(
-            "the data set has {rows} usable rows, and the run ends when each was sent; \
-             --oversample sends rows again"
-        )),
-    }
-    Some(rows)
 }
 
 fn workload(
@@ -536,7 +461,7 @@ const CHUNKS_PER_THREAD: f64 = 50_000.0;
 /// what common engines stream.
 const TOKENS_PER_USER: f64 = 100.0;
 
-fn threads(reader: &mut Reader<'_>, load: Load, output: &OutputLength) -> u32 {
+fn threads(reader: &mut Reader<'_>, load: &Load, output: &OutputLength) -> u32 {
     if matches!(reader.settings.text("threads"), None | Some("auto")) {
         let tokens = match output {
             OutputLength::Drawn(lengths) | OutputLength::OfPrompt { otherwise: Some(lengths) } => {
@@ -544,7 +469,7 @@ fn threads(reader: &mut Reader<'_>, load: Load, output: &OutputLength) -> u32 {
             }
             _ => 1_000.0,
         };
-        let by_rate = load.rate().map_or(f64::INFINITY, |(rate, _)| rate.get() * tokens);
+        let by_rate = load.pace().map_or(f64::INFINITY, |pace| pace.shape.peak().get() * tokens);
         let by_users =
             load.users().map_or(f64::INFINITY, |users| f64::from(users) * TOKENS_PER_USER);
         let chunks = by_rate.min(by_users);
@@ -599,7 +524,7 @@ pub(crate) fn warmup(plan: &Plan, schedule: &Schedule) -> Option<Schedule> {
     }
     let spec = Spec {
         seed,
-        load: Load::Closed { users: 1, think: Span::ZERO },
+        load: Load::Closed { users: 1, think: Think::NONE },
         stop: Stop::Count(count),
         ..plan.spec.clone()
     };

@@ -102,7 +102,7 @@ impl LoadKind {
 pub struct LoadFacts {
     /// Which kind.
     pub kind: LoadKind,
-    /// Requests a second asked for.
+    /// Requests a second asked for; `None` where the rate changes by plan.
     pub request_rate: Option<f64>,
     /// Gamma shape of the gaps; 1 is Poisson.
     pub burstiness: Option<f64>,

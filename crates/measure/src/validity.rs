@@ -392,9 +392,11 @@ fn three(sorted: &[f64]) -> Option<[f64; 3]> {
 
 /// Index of dispersion of counts in about n/5 equal windows, of the sends and
 /// of the plan, and half the width of the 99 % band around 1. Only for a
-/// Poisson open loop of at least 50 requests.
+/// Poisson open loop of one rate with at least 50 requests: where the rate
+/// changes by plan, counts vary more than those of a Poisson process.
 fn dispersion(records: &[Record], load: &LoadFacts) -> Option<(f64, f64, f64)> {
-    if load.kind != LoadKind::Open || load.burstiness != Some(1.0) {
+    let is_poisson = load.burstiness == Some(1.0) && load.request_rate.is_some();
+    if load.kind != LoadKind::Open || !is_poisson {
         return None;
     }
     let mut sent: Vec<At> = Vec::new();

@@ -1,16 +1,119 @@
-//! When requests arrive by the clock: renewal processes with gamma gaps.
+//! When requests arrive by the clock: a process of gaps, put on the rate that a
+//! shape has over time.
 
 use measure::{At, PerSecond, Span};
 
+use crate::digest::Digest;
+use crate::shape::Shape;
 use crate::stream::Stream;
 
-/// The instants of an arrival process, in order, without end.
+/// How arrivals lie between each other, at a rate of 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Process {
+    /// The same gap always. The first arrival is at 0, so that [0, t) holds
+    /// exactly ⌈λt⌉ of them.
+    Constant,
+    /// Exponential gaps.
+    Poisson,
+    /// Gamma gaps of this shape, above 0: their coefficient of variation is
+    /// 1/√burstiness. A burstiness of 1 is a Poisson process.
+    Gamma {
+        /// The shape.
+        burstiness: f64,
+    },
+    /// One arrival at a uniformly drawn instant of each interval of 1/λ: the
+    /// count is that of constant gaps, and no arrival keeps step with anything
+    /// on the server.
+    Uniform,
+}
+
+impl Process {
+    /// The process that vLLM's burstiness means.
+    pub fn of_burstiness(burstiness: f64) -> Self {
+        if burstiness == 1.0 {
+            Self::Poisson
+        } else if burstiness == f64::INFINITY {
+            Self::Constant
+        } else {
+            Self::Gamma { burstiness }
+        }
+    }
+
+    /// The burstiness that it has, infinite for constant gaps; `None` for what
+    /// is no gamma process.
+    pub const fn burstiness(self) -> Option<f64> {
+        match self {
+            Self::Constant => Some(f64::INFINITY),
+            Self::Poisson => Some(1.0),
+            Self::Gamma { burstiness } => Some(burstiness),
+            Self::Uniform => None,
+        }
+    }
+
+    /// The name in flags.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Poisson => "poisson",
+            Self::Gamma { .. } => "gamma",
+            Self::Uniform => "uniform",
+        }
+    }
+
+    /// The process in words.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Constant => "constant gaps".to_owned(),
+            Self::Poisson => "Poisson process".to_owned(),
+            Self::Gamma { burstiness } => format!("gamma process, burstiness {burstiness}"),
+            Self::Uniform => "one arrival at random in each interval".to_owned(),
+        }
+    }
+}
+
+/// Arrivals by the clock: a process and its rate over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pace {
+    /// How arrivals lie between each other.
+    pub process: Process,
+    /// The rate.
+    pub shape: Shape,
+}
+
+impl Pace {
+    /// One rate, and gaps of this burstiness.
+    pub fn flat(rate: PerSecond, burstiness: f64) -> Self {
+        Self { process: Process::of_burstiness(burstiness), shape: Shape::Flat(rate) }
+    }
+
+    /// The process, and the shape where it is not one rate.
+    pub fn describe(&self) -> String {
+        match self.shape {
+            Shape::Flat(_) => self.process.describe(),
+            _ => format!("{}, {}", self.shape.describe(), self.process.describe()),
+        }
+    }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        match (self.shape.flat(), self.process.burstiness()) {
+            // As it was before there were shapes, so that the digests of old
+            // runs still match.
+            (Some(rate), Some(burstiness)) => {
+                digest.float(rate.get()).float(burstiness);
+            }
+            _ => {
+                digest.text(self.process.name());
+                digest.float(self.process.burstiness().unwrap_or_default());
+                self.shape.digest(digest);
+            }
+        }
+    }
+}
+
+/// The instants of arrivals, in order. They end where the shape does.
 ///
-/// Gaps are gamma distributed with mean 1/λ and shape = burstiness, so their
-/// coefficient of variation is 1/√burstiness: 1 is a Poisson process, infinite
-/// a constant gap. A random process has its first arrival after one gap, so
-/// that the counts in [0, t) are those of the process; with constant gaps the
-/// first is at 0, so that [0, t) holds exactly ⌈λt⌉ of them.
+/// A random process has its first arrival after one gap, so that the counts in
+/// [0, t) are those of the process.
 ///
 /// The instants are **not** rescaled so that the last falls on N/λ, as vLLM
 /// does. Rescaling fixes the count in the window, which removes the variance
@@ -18,22 +121,21 @@ use crate::stream::Stream;
 /// come from. The price is that the drawn rate differs from λ by about 1/√N;
 /// the offered rate is reported as it was drawn.
 ///
-/// Sums are kept as floats in seconds and each instant is rounded by itself to
-/// whole microseconds, so rounding does not add up.
+/// Sums are kept as floats, in seconds where there is one rate and otherwise in
+/// expected arrivals, and each instant is rounded by itself to whole
+/// microseconds, so rounding does not add up.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    rate: f64,
-    burstiness: f64,
+    pace: Pace,
     stream: Stream,
-    elapsed_s: f64,
+    elapsed: f64,
     drawn: u64,
 }
 
 impl Arrivals {
-    /// Arrivals at `rate`, finite and above 0, with this burstiness, above 0
-    /// or infinite. [`crate::Load::check`] holds the caller to that.
-    pub fn new(rate: PerSecond, burstiness: f64, stream: Stream) -> Self {
-        Self { rate: rate.get(), burstiness, stream, elapsed_s: 0.0, drawn: 0 }
+    /// Arrivals at this pace, which [`crate::Load::check`] has found in order.
+    pub fn new(pace: Pace, stream: Stream) -> Self {
+        Self { pace, stream, elapsed: 0.0, drawn: 0 }
     }
 }
 
@@ -41,14 +143,24 @@ impl Iterator for Arrivals {
     type Item = At;
 
     fn next(&mut self) -> Option<At> {
-        if self.burstiness == f64::INFINITY {
+        let rate = self.pace.shape.flat().map_or(1.0, PerSecond::get);
+        match self.pace.process {
             // Divided anew each time: a sum of 0.1 s drifts, 3/10 does not.
-            self.elapsed_s = self.drawn as f64 / self.rate;
-        } else {
-            self.elapsed_s += self.stream.gamma(self.burstiness) / self.rate;
+            Process::Constant => self.elapsed = self.drawn as f64 / rate,
+            Process::Uniform => {
+                self.elapsed = (self.drawn as f64 + self.stream.unit()) / rate;
+            }
+            Process::Poisson => self.elapsed += self.stream.exponential() / rate,
+            Process::Gamma { burstiness } => {
+                self.elapsed += self.stream.gamma(burstiness) / rate;
+            }
         }
         self.drawn += 1;
-        Some(At::ZERO + Span::from_s(self.elapsed_s))
+        let at_s = match &self.pace.shape {
+            Shape::Flat(_) => self.elapsed,
+            shape => shape.instant_of(self.elapsed)?,
+        };
+        Some(At::ZERO + Span::from_s(at_s))
     }
 }
 

@@ -12,12 +12,15 @@ pub mod lexicon;
 pub mod load;
 pub mod prompt;
 pub mod schedule;
+pub mod shape;
 pub mod stream;
+pub mod think;
+
 mod text;
 pub mod tokenizer;
 mod words;
 
-pub use arrival::{Arrivals, Dispersion, index_of_dispersion};
+pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
 pub use length::{LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
@@ -28,5 +31,7 @@ pub use prompt::{
 pub use schedule::{
     After, GraphError, Note, OutputLength, Request, Schedule, Spec, SpecError, WrongLength,
 };
+pub use shape::{Growth, Phase, Shape, ShapeError, Stage};
 pub use stream::Stream;
+pub use think::Think;
 pub use tokenizer::Tokenizer;

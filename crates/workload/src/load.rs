@@ -3,26 +3,24 @@
 
 use measure::{PerSecond, Span};
 
+use crate::arrival::Pace;
 use crate::digest::Digest;
+use crate::shape::ShapeError;
+use crate::think::Think;
 
 /// The load model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// Requests arrive by the clock, whatever the server does.
     Open {
-        /// Mean arrivals per second.
-        rate: PerSecond,
-        /// Shape of the gamma distribution of the gaps: 1 is Poisson, below 1
-        /// burstier, infinite is a constant gap.
-        burstiness: f64,
+        /// When they arrive.
+        pace: Pace,
     },
     /// As `Open`, but at most `users` requests are in flight: an arrival that
     /// finds all of them busy waits, and its latency counts from its arrival.
     Capped {
         /// As in `Open`.
-        rate: PerSecond,
-        /// As in `Open`.
-        burstiness: f64,
+        pace: Pace,
         /// The cap.
         users: u32,
     },
@@ -31,7 +29,7 @@ pub enum Load {
         /// How many.
         users: u32,
         /// Time from a slot becoming free to its next request.
-        think: Span,
+        think: Think,
     },
     /// Everything is intended at the start.
     Burst,
@@ -76,6 +74,17 @@ pub enum LoadError {
     /// Negative think time.
     #[error("think time must not be negative; got {0}")]
     Think(Span),
+    /// The shortest think time is over the longest.
+    #[error("the shortest think time must not be over the longest; got {from} and {to}")]
+    ThinkOrder {
+        /// The shortest.
+        from: Span,
+        /// The longest.
+        to: Span,
+    },
+    /// A rule about the shape was broken.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
     /// Nothing to send.
     #[error("--num-prompts must be at least 1")]
     NoRequests,
@@ -105,20 +114,13 @@ pub const MAX_DAYS: i64 = 366;
 pub const HORIZON: Span = Span::from_us(MAX_DAYS * 86_400 * 1_000_000);
 
 impl Load {
-    /// The load model that the flags mean: a finite rate is open loop, capped
-    /// when users are given too; no rate (`None`, or infinite) is closed loop
-    /// with users and a burst without. `burstiness` matters to finite rates
-    /// only, `think` to the closed loop only.
-    pub fn new(
-        rate: Option<PerSecond>,
-        burstiness: f64,
-        users: Option<u32>,
-        think: Span,
-    ) -> Result<Self, LoadError> {
-        let finite = rate.filter(|rate| rate.get() != f64::INFINITY);
-        let load = match (finite, users) {
-            (Some(rate), None) => Self::Open { rate, burstiness },
-            (Some(rate), Some(users)) => Self::Capped { rate, burstiness, users },
+    /// The load model that the flags mean: a pace is open loop, capped when
+    /// users are given too; no pace is closed loop with users and a burst
+    /// without. `think` matters to the closed loop only.
+    pub fn new(pace: Option<Pace>, users: Option<u32>, think: Think) -> Result<Self, LoadError> {
+        let load = match (pace, users) {
+            (Some(pace), None) => Self::Open { pace },
+            (Some(pace), Some(users)) => Self::Capped { pace, users },
             (None, Some(users)) => Self::Closed { users, think },
             (None, None) => Self::Burst,
         };
@@ -127,31 +129,35 @@ impl Load {
     }
 
     /// Checks every rule about a load by itself.
-    pub fn check(self) -> Result<(), LoadError> {
-        if let Some((rate, burstiness)) = self.rate() {
-            let rate = rate.get();
-            if !(rate > 0.0 && rate.is_finite()) {
-                return Err(LoadError::Rate(rate));
+    pub fn check(&self) -> Result<(), LoadError> {
+        if let Some(pace) = self.pace() {
+            if let Some(rate) = pace.shape.flat().map(PerSecond::get) {
+                if !(rate > 0.0 && rate.is_finite()) {
+                    return Err(LoadError::Rate(rate));
+                }
+                if rate > MAX_RATE {
+                    return Err(LoadError::RateTooHigh(rate));
+                }
             }
-            if rate > MAX_RATE {
-                return Err(LoadError::RateTooHigh(rate));
-            }
-            if burstiness.is_nan() || burstiness <= 0.0 {
-                return Err(LoadError::Burstiness(burstiness));
+            pace.shape.check()?;
+            match pace.process.burstiness() {
+                Some(burstiness) if burstiness.is_nan() || burstiness <= 0.0 => {
+                    return Err(LoadError::Burstiness(burstiness));
+                }
+                _ => {}
             }
         }
         if self.users() == Some(0) {
             return Err(LoadError::NoUsers);
         }
         match self {
-            Self::Closed { think, .. } if think < Span::ZERO => Err(LoadError::Think(think)),
-            Self::Closed { think, .. } if think > HORIZON => Err(LoadError::Horizon),
+            Self::Closed { think, .. } => think.check(),
             _ => Ok(()),
         }
     }
 
     /// The name in JSON: `open`, `capped`, `closed` or `burst`.
-    pub const fn kind(self) -> &'static str {
+    pub const fn kind(&self) -> &'static str {
         match self {
             Self::Open { .. } => "open",
             Self::Capped { .. } => "capped",
@@ -160,45 +166,52 @@ impl Load {
         }
     }
 
-    /// Rate and burstiness, where arrivals come by the clock.
-    pub const fn rate(self) -> Option<(PerSecond, f64)> {
+    /// When requests arrive, where they come by the clock.
+    pub const fn pace(&self) -> Option<&Pace> {
         match self {
-            Self::Open { rate, burstiness } | Self::Capped { rate, burstiness, .. } => {
-                Some((rate, burstiness))
-            }
+            Self::Open { pace } | Self::Capped { pace, .. } => Some(pace),
             Self::Closed { .. } | Self::Burst => None,
         }
     }
 
+    /// The one rate of arrivals, where there is one.
+    pub fn rate(&self) -> Option<PerSecond> {
+        self.pace()?.shape.flat()
+    }
+
+    /// The burstiness, where arrivals are a gamma process by the clock.
+    pub fn burstiness(&self) -> Option<f64> {
+        self.pace()?.process.burstiness()
+    }
+
     /// The number of users or the cap, where there is one.
-    pub const fn users(self) -> Option<u32> {
+    pub const fn users(&self) -> Option<u32> {
         match self {
-            Self::Capped { users, .. } | Self::Closed { users, .. } => Some(users),
+            Self::Capped { users, .. } | Self::Closed { users, .. } => Some(*users),
             Self::Open { .. } | Self::Burst => None,
         }
     }
 
     /// What makes a request come, in words: `Poisson process`, …
-    pub fn arrival_text(self) -> String {
-        match self.rate() {
-            Some((_, 1.0)) => "Poisson process".to_owned(),
-            Some((_, f64::INFINITY)) => "constant gaps".to_owned(),
-            Some((_, burstiness)) => format!("gamma process, burstiness {burstiness}"),
-            None => match self {
-                Self::Closed { think: Span::ZERO, .. } => "an answer frees a user".to_owned(),
-                Self::Closed { think, .. } => format!("an answer frees a user, who thinks {think}"),
-                _ => "all at once".to_owned(),
-            },
+    pub fn arrival_text(&self) -> String {
+        match self {
+            Self::Open { pace } | Self::Capped { pace, .. } => pace.describe(),
+            Self::Closed { think: Think::NONE, .. } => "an answer frees a user".to_owned(),
+            Self::Closed { think, .. } => {
+                format!("an answer frees a user, who thinks {}", think.describe())
+            }
+            Self::Burst => "all at once".to_owned(),
         }
     }
 
     /// The whole model on one line, for people.
-    pub fn describe(self) -> String {
+    pub fn describe(&self) -> String {
+        let clock = |pace: &Pace| format!("{}, {}", pace.shape.describe(), pace.process.describe());
         let arrival = self.arrival_text();
         match self {
-            Self::Open { rate, .. } => format!("open loop, {} req/s, {arrival}", rate.get()),
-            Self::Capped { rate, users, .. } => {
-                format!("open loop capped at {users} in flight, {} req/s, {arrival}", rate.get())
+            Self::Open { pace } => format!("open loop, {}", clock(pace)),
+            Self::Capped { pace, users } => {
+                format!("open loop capped at {users} in flight, {}", clock(pace))
             }
             Self::Closed { users: 1, .. } => format!("closed loop, 1 user, {arrival}"),
             Self::Closed { users, .. } => format!("closed loop, {users} users, {arrival}"),
@@ -206,13 +219,13 @@ impl Load {
         }
     }
 
-    pub(crate) fn digest(self, digest: &mut Digest) {
+    pub(crate) fn digest(&self, digest: &mut Digest) {
         digest.text(self.kind()).maybe(self.users().map(u64::from));
-        if let Some((rate, burstiness)) = self.rate() {
-            digest.float(rate.get()).float(burstiness);
+        if let Some(pace) = self.pace() {
+            pace.digest(digest);
         }
         if let Self::Closed { think, .. } = self {
-            digest.signed(think.us());
+            think.digest(digest);
         }
     }
 }
@@ -267,7 +280,7 @@ mod tests {
     use super::*;
 
     fn load(rate: Option<f64>, users: Option<u32>) -> Result<Load, LoadError> {
-        Load::new(rate.map(PerSecond::new), 1.0, users, Span::ZERO)
+        Load::new(rate.map(|rate| Pace::flat(PerSecond::new(rate), 1.0)), users, Think::NONE)
     }
 
     #[test]
@@ -276,27 +289,26 @@ mod tests {
         assert_eq!(kind(Some(4.0), None), "open");
         assert_eq!(kind(Some(4.0), Some(8)), "capped");
         assert_eq!(kind(None, Some(8)), "closed");
-        assert_eq!(kind(Some(f64::INFINITY), Some(8)), "closed");
-        assert_eq!(kind(Some(f64::INFINITY), None), "burst");
         assert_eq!(kind(None, None), "burst");
     }
 
     #[test]
     fn every_broken_rule_has_its_error() {
-        for rate in [0.0, -1.0, f64::NEG_INFINITY] {
+        for rate in [0.0, -1.0, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(load(Some(rate), None), Err(LoadError::Rate(rate)));
         }
         assert!(matches!(load(Some(f64::NAN), None), Err(LoadError::Rate(_))));
         assert_eq!(load(Some(2e6), None), Err(LoadError::RateTooHigh(2e6)));
         assert_eq!(load(None, Some(0)), Err(LoadError::NoUsers));
         assert_eq!(load(Some(1.0), Some(0)), Err(LoadError::NoUsers));
-        let bursty =
-            |burstiness| Load::new(Some(PerSecond::new(1.0)), burstiness, None, Span::ZERO);
+        let bursty = |burstiness| {
+            Load::new(Some(Pace::flat(PerSecond::new(1.0), burstiness)), None, Think::NONE)
+        };
         assert_eq!(bursty(0.0), Err(LoadError::Burstiness(0.0)));
         assert!(matches!(bursty(f64::NAN), Err(LoadError::Burstiness(_))));
         assert!(bursty(f64::INFINITY).is_ok());
         let think = Span::from_us(-1);
-        assert_eq!(Load::new(None, 1.0, Some(1), think), Err(LoadError::Think(think)));
+        assert_eq!(Load::new(None, Some(1), think.into()), Err(LoadError::Think(think)));
         assert_eq!(Stop::Count(0).check(), Err(LoadError::NoRequests));
         assert_eq!(Stop::Duration(Span::ZERO).check(), Err(LoadError::Duration(Span::ZERO)));
         assert_eq!(Stop::Duration(Span::from_us(i64::MAX)).check(), Err(LoadError::Horizon));
@@ -313,9 +325,7 @@ mod tests {
         assert_eq!(text(load(None, Some(8))), "closed loop, 8 users, an answer frees a user");
         assert_eq!(text(load(None, None)), "burst, all at once");
         let bursty = |burstiness| {
-            Load::new(Some(PerSecond::new(4.0)), burstiness, None, Span::ZERO)
-                .unwrap()
-                .arrival_text()
+            Load::Open { pace: Pace::flat(PerSecond::new(4.0), burstiness) }.arrival_text()
         };
         assert_eq!(bursty(0.5), "gamma process, burstiness 0.5");
         assert_eq!(bursty(f64::INFINITY), "constant gaps");

@@ -9,6 +9,7 @@ use crate::load::{HORIZON, Load, LoadError, Stop};
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
+use crate::shape::Phase;
 use crate::stream::Stream;
 
 mod check;
@@ -150,11 +151,11 @@ pub enum SpecError {
     #[error("{0} prompts are more than a schedule can number")]
     TooManyPrompts(usize),
     /// More arrivals than [`MAX_TIMED`].
-    #[error("the plan has more than {MAX_TIMED} arrivals; lower --request-rate, --duration or -n")]
+    #[error("the plan has more than {MAX_TIMED} arrivals; lower the rate, --duration or -n")]
     TooManyArrivals,
     /// The duration ends before the first arrival.
     #[error(
-        "no arrival falls into --duration {0} with this seed; raise the duration or --request-rate"
+        "no arrival falls into the {0} of the plan with this seed; raise the duration or the rate"
     )]
     NoArrival(Span),
     /// A rule about a list of requests was broken.
@@ -168,7 +169,7 @@ impl Schedule {
         spec.load.check()?;
         spec.stop.check()?;
         let count = spec.stop.count();
-        let plan = match spec.load {
+        let plan = match &spec.load {
             Load::Open { .. } | Load::Capped { .. } => Plan::Timed(arrivals(&spec)?),
             Load::Closed { .. } => Plan::Slots(count),
             Load::Burst => Plan::Burst(count.ok_or(LoadError::BurstNeedsCount)?),
@@ -236,8 +237,8 @@ impl Schedule {
     }
 
     /// The load model.
-    pub const fn load(&self) -> Load {
-        self.spec.load
+    pub const fn load(&self) -> &Load {
+        &self.spec.load
     }
 
     /// Number of requests; `None` for a closed loop that runs for a time and so
@@ -258,6 +259,24 @@ impl Schedule {
         let Plan::Timed(arrivals) = &self.plan else { return None };
         let full = self.spec.stop.count() == Some(arrivals.len() as u32);
         self.spec.stop.duration().filter(|_| !full)
+    }
+
+    /// The plan in the parts that its shape has, each with the arrivals that it
+    /// lets expect and those that were drawn; empty where none come by the
+    /// clock.
+    pub fn phases(&self) -> Vec<Phase> {
+        let (Plan::Timed(arrivals), Some(pace)) = (&self.plan, self.spec.load.pace()) else {
+            return Vec::new();
+        };
+        let last = arrivals.last().map_or(Span::ZERO, |at| *at - At::ZERO);
+        // The last arrival is in the plan, and ends are not in their phase.
+        let end = self.planned_duration().unwrap_or(last + Span::from_us(1));
+        let mut phases = pace.shape.phases(end);
+        for phase in &mut phases {
+            let before = |end: Span| arrivals.partition_point(|at| *at < At::ZERO + end);
+            phase.drawn = (before(phase.until) - before(phase.from)) as u32;
+        }
+        phases
     }
 
     /// The instant from which a closed loop intends no further request.
@@ -322,7 +341,8 @@ impl Schedule {
                     return None;
                 }
                 let Load::Closed { think, .. } = self.spec.load else { return None };
-                After::Slot { think }
+                let mut stream = Stream::numbered(self.spec.seed, "think", u64::from(index));
+                After::Slot { think: think.draw(&mut stream) }
             }
             Plan::Timed(_) | Plan::Burst(_) => After::Instant(self.intended_at(index)?),
         };
@@ -549,14 +569,14 @@ impl Request {
 
 /// Draws the instants of an open loop, up to the stop.
 fn arrivals(spec: &Spec) -> Result<Vec<At>, SpecError> {
-    let Some((rate, burstiness)) = spec.load.rate() else { return Ok(Vec::new()) };
+    let Some(pace) = spec.load.pace() else { return Ok(Vec::new()) };
     let count = spec.stop.count();
     if count.is_some_and(|count| count > MAX_TIMED) {
         return Err(SpecError::TooManyArrivals);
     }
     let end = spec.stop.duration().map(|duration| At::ZERO + duration);
     let mut drawn = Vec::new();
-    for at in Arrivals::new(rate, burstiness, Stream::new(spec.seed, "arrivals")) {
+    for at in Arrivals::new(pace.clone(), Stream::new(spec.seed, "arrivals")) {
         if end.is_some_and(|end| at >= end) {
             break;
         }
@@ -571,12 +591,11 @@ fn arrivals(spec: &Spec) -> Result<Vec<At>, SpecError> {
             break;
         }
     }
-    match end {
-        Some(_) if drawn.is_empty() => {
-            Err(SpecError::NoArrival(spec.stop.duration().unwrap_or_default()))
-        }
-        _ => Ok(drawn),
+    if drawn.is_empty() {
+        let length = spec.stop.duration().or_else(|| pace.shape.lasts());
+        return Err(SpecError::NoArrival(length.unwrap_or_default()));
     }
+    Ok(drawn)
 }
 
 #[cfg(test)]

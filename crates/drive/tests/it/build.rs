@@ -11,7 +11,8 @@ use rustls::ClientConfig;
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::url::Url;
 use workload::{
-    CacheRegime, Lengths, Load, OutputLength, PromptSource, Request, RunNonce, Schedule, Spec, Stop,
+    CacheRegime, Lengths, Load, OutputLength, Pace, PromptSource, Request, RunNonce, Schedule,
+    Spec, Stop, Think,
 };
 
 /// Everything that a run is made from; tests change what they are about.
@@ -166,12 +167,12 @@ impl Ran {
 }
 
 pub(crate) fn closed(users: u32) -> Load {
-    Load::Closed { users, think: Span::ZERO }
+    Load::Closed { users, think: Think::NONE }
 }
 
 /// Constant gaps.
 pub(crate) fn even(per_second: f64) -> Load {
-    Load::Open { rate: PerSecond::new(per_second), burstiness: f64::INFINITY }
+    Load::Open { pace: Pace::flat(PerSecond::new(per_second), f64::INFINITY) }
 }
 
 /// One event with text.

@@ -3,7 +3,7 @@
 use drive::{Early, Happening};
 use fake::{Request, Routes, Script, Server};
 use measure::{At, Outcome, PerSecond, Span};
-use workload::{After, Load, PromptRef, Stop};
+use workload::{After, Load, Pace, PromptRef, Stop};
 
 use crate::build::{Bench, Ran, answer, closed, even, stream, text};
 
@@ -76,9 +76,9 @@ fn a_stopped_closed_loop_accounts_for_every_request() {
 #[test]
 fn a_stopped_cap_and_a_stopped_burst_account_for_every_request() {
     let server = endless_answers();
-    let capped = Load::Capped { rate: PerSecond::new(500.0), burstiness: 1.0, users: 3 };
+    let capped = Load::Capped { pace: Pace::flat(PerSecond::new(500.0), 1.0), users: 3 };
     for (load, sent) in [(capped, 3), (Load::Burst, 30)] {
-        let ran = stopped(Bench::at(&server.url()).load(load, 30), Span::from_ms(150));
+        let ran = stopped(Bench::at(&server.url()).load(load.clone(), 30), Span::from_ms(150));
         conserved(&ran, 30);
         cancelled_with_what_had_come(&ran);
         let in_flight = ran.records.iter().filter(|record| record.stamps.sent_at.is_some());

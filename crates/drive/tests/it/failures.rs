@@ -226,7 +226,7 @@ impl ServerCertVerifier for Defect {
 fn requests_of_a_worker_that_is_lost_to_a_defect_say_so() {
     let server = Secure::start("127.0.0.1");
     for load in [closed(2), even(200.0)] {
-        let mut bench = server.ask(Trust::Anybody).load(load, 6);
+        let mut bench = server.ask(Trust::Anybody).load(load.clone(), 6);
         bench.tls = Arc::new(
             ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
                 .with_safe_default_protocol_versions()

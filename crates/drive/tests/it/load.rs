@@ -9,7 +9,7 @@ use std::thread;
 use fake::{Routes, Server};
 use measure::{At, Outcome, PerSecond, Span, Tokens};
 use workload::{
-    After, CacheRegime, Lengths, Load, OutputLength, PromptRef, PromptSource, Request, Stop,
+    After, CacheRegime, Lengths, Load, OutputLength, Pace, PromptRef, PromptSource, Request, Stop,
 };
 
 use crate::build::{Bench, DONE, answer, closed, even, finish, index, text};
@@ -38,7 +38,7 @@ fn l02_a_cap_is_waited_for_and_the_wait_is_in_the_latency() {
     // The case at a tenth: ten arrivals 10 ms apart, each served for 100 ms,
     // one at a time. From sent: 100 ms each; from planned: 100, 190, … 910.
     let server = slow_server(100);
-    let load = Load::Capped { rate: PerSecond::new(100.0), burstiness: f64::INFINITY, users: 1 };
+    let load = Load::Capped { pace: Pace::flat(PerSecond::new(100.0), f64::INFINITY), users: 1 };
     let ran = Bench::at(&server.url()).load(load, 10).run();
     ran.all_ok();
     assert_eq!(ran.most_in_flight(), 1);
@@ -102,7 +102,8 @@ fn l04_two_hundred_asked_for_are_two_hundred_at_the_server() {
 fn a_user_thinks_between_an_answer_and_the_next_request() {
     let server = slow_server(5);
     let think = Span::from_ms(30);
-    let ran = Bench::at(&server.url()).load(Load::Closed { users: 1, think }, 4).run();
+    let ran =
+        Bench::at(&server.url()).load(Load::Closed { users: 1, think: think.into() }, 4).run();
     ran.all_ok();
     assert_eq!(ran.records[0].stamps.intended_at, At::ZERO + think);
     for pair in ran.records.windows(2) {
@@ -201,8 +202,8 @@ fn bodies(load: Load, threads: u32) -> (BTreeSet<(u32, Vec<u8>)>, Vec<At>) {
 
 #[test]
 fn one_and_three_threads_send_the_same() {
-    let open = Load::Open { rate: PerSecond::new(400.0), burstiness: 1.0 };
-    let (one, three) = (bodies(open, 1), bodies(open, 3));
+    let open = Load::Open { pace: Pace::flat(PerSecond::new(400.0), 1.0) };
+    let (one, three) = (bodies(open.clone(), 1), bodies(open, 3));
     assert_eq!(one, three, "instants or bodies differ");
     assert_eq!(one.0.len(), 40);
     assert_eq!(bodies(closed(6), 1).0, bodies(closed(6), 3).0);

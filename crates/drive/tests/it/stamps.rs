@@ -2,7 +2,7 @@
 
 use fake::{Request, Script, Server};
 use measure::{At, FailureKind, Outcome, PerSecond, Record, Span};
-use workload::Load;
+use workload::{Load, Pace};
 
 use crate::build::{Bench, answer, ending, even, index, stream, text};
 
@@ -86,7 +86,7 @@ fn instants_are_in_order_in_an_open_loop() {
 #[test]
 fn instants_are_in_order_under_a_cap_and_on_two_threads() {
     let rate = PerSecond::new(400.0);
-    mixed_run(Load::Capped { rate, burstiness: 1.0, users: 6 }, 2);
+    mixed_run(Load::Capped { pace: Pace::flat(rate, 1.0), users: 6 }, 2);
 }
 
 #[test]

@@ -9,16 +9,17 @@ use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts};
 use measure::request::Settings as MetricSettings;
 use measure::summary::{Summary, summarise};
 use measure::validity::Verdict;
-use measure::{At, Outcome, Record, Span};
+use measure::{At, Outcome, PerSecond, Record, Span};
 use report::catalogue::report as words;
 use report::lang::Lang;
+use report::number::short;
 use serde_json::json;
 use store::{Output, PartWriter, RunDirectory, RunId};
 use wire::api::{Api, RequestSpec};
 use wire::run::Manifest;
-use workload::Load;
 use workload::prompt::RunNonce;
 use workload::schedule::{Note, Schedule};
+use workload::{Load, Phase};
 
 use crate::command::selftest;
 use crate::exit::Exit;
@@ -173,6 +174,7 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
             "notes": plan.workload.notes,
         },
         "schedule_hash": schedule.hash(),
+        "phases": schedule.phases().iter().map(phase_json).collect::<Vec<_>>(),
         "arrivals_ms": arrivals,
     });
     if settings.has("json") {
@@ -180,15 +182,56 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
         json.write(&object)?;
     } else {
         crate::print(&format!(
-            "{}\n{} · {}\nrequests {}\nschedule {}",
+            "{}\n{} · {}\nrequests {}\nschedule {}{}",
             schedule.load().describe(),
             plan.workload.source,
             plan.workload.cache_regime,
             schedule.count().map_or("no fixed number".to_owned(), |count| count.to_string()),
-            schedule.hash()
+            schedule.hash(),
+            phase_table(&schedule.phases())
         ));
     }
     Ok(Exit::Ok)
+}
+
+fn phase_json(phase: &Phase) -> serde_json::Value {
+    json!({
+        "from_s": phase.from.s(),
+        "until_s": phase.until.s(),
+        "expected_rps": phase.expected / (phase.until - phase.from).s(),
+        "expected": phase.expected,
+        "drawn": phase.drawn,
+    })
+}
+
+/// Phases that a terminal is shown; JSON has all.
+const SHOWN_PHASES: usize = 20;
+
+/// The parts of a plan whose rate changes, each with the arrivals expected and
+/// drawn: the difference is the seed's luck, and no fault of the load.
+fn phase_table(phases: &[Phase]) -> String {
+    if phases.len() < 2 {
+        return String::new();
+    }
+    let mut table = format!(
+        "\n\n{:>12} {:>12} {:>10} {:>10} {:>8}",
+        "from s", "until s", "req/s", "expected", "drawn"
+    );
+    for phase in phases.iter().take(SHOWN_PHASES) {
+        let rate = phase.expected / (phase.until - phase.from).s();
+        table.push_str(&format!(
+            "\n{:>12} {:>12} {:>10} {:>10} {:>8}",
+            short(phase.from.s()),
+            short(phase.until.s()),
+            short(rate),
+            short(phase.expected),
+            phase.drawn
+        ));
+    }
+    if phases.len() > SHOWN_PHASES {
+        table.push_str(&format!("\n{} more; --json has all", phases.len() - SHOWN_PHASES));
+    }
+    table
 }
 
 /// A run from here on.
@@ -339,8 +382,8 @@ impl Session<'_> {
             },
             load: LoadFacts {
                 kind: kind.unwrap_or(LoadKind::Unknown),
-                request_rate: load.rate().map(|(rate, _)| rate.get()),
-                burstiness: load.rate().map(|(_, burstiness)| burstiness).filter(|k| k.is_finite()),
+                request_rate: load.rate().map(PerSecond::get),
+                burstiness: load.burstiness().filter(|k| k.is_finite()),
                 users: load.users(),
                 arrivals: load.arrival_text(),
                 planned_duration: self.schedule.planned_duration(),

@@ -23,7 +23,7 @@ use wire::api::{Api, Prompt, RequestSpec};
 use wire::url::Url;
 use workload::prompt::{CacheRegime, PromptSource, RunNonce};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Load, Stop};
+use workload::{Lengths, Load, Pace, Stop};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -130,7 +130,7 @@ fn words(floor: &Floor) -> String {
 fn find(effort: Effort) -> Result<Floor, Failure> {
     let (_, measured_at) = host::wall_time();
     let arrivals = level(&Level {
-        load: Load::Open { rate: PerSecond::new(200.0), burstiness: 1.0 },
+        load: Load::Open { pace: Pace::flat(PerSecond::new(200.0), 1.0) },
         count: effort.arrivals,
         tokens: 2,
         lockstep: false,
@@ -243,7 +243,7 @@ fn level(level: &Level) -> Result<Reached, Failure> {
 fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
     let spec = Spec {
         seed: 0,
-        load: level.load,
+        load: level.load.clone(),
         stop: Stop::Count(level.count),
         prompts: PromptSource::fixed("selftest"),
         output: OutputLength::Drawn(Lengths::Fixed(Tokens::new(level.tokens))),
@@ -292,8 +292,8 @@ fn facts(level: &Level, schedule: &Schedule, instrument: &Instrument) -> RunFact
         endpoint: Endpoint::Chat,
         load: LoadFacts {
             kind: kind.unwrap_or(LoadKind::Unknown),
-            request_rate: level.load.rate().map(|(rate, _)| rate.get()),
-            burstiness: level.load.rate().map(|(_, burstiness)| burstiness),
+            request_rate: level.load.rate().map(PerSecond::get),
+            burstiness: level.load.burstiness(),
             users: level.load.users(),
             arrivals: level.load.arrival_text(),
             planned_duration: None,

@@ -180,6 +180,42 @@ pub(crate) const BENCH: &[Flag] = &[
         Same,
         "Shape of the gaps: 1 Poisson, below 1 burstier, inf constant [1]",
     ),
+    flag(
+        LOAD,
+        "arrivals",
+        One("NAME"),
+        Ours,
+        "How arrivals lie between each other: constant, poisson, gamma, uniform [poisson]",
+    ),
+    flag(
+        LOAD,
+        "ramp-up-strategy",
+        One("WAY"),
+        Other("over time; vLLM ramps over the number of requests, which is steeper in time"),
+        "Ramp from one rate to another over the run: linear, exponential",
+    ),
+    flag(
+        LOAD,
+        "ramp-up-start-rps",
+        One("R"),
+        Other("fractions too, 0 with linear too, and above the end for a ramp down"),
+        "Rate at the start of the ramp",
+    ),
+    flag(LOAD, "ramp-up-end-rps", One("R"), Other("fractions too"), "Rate at its end"),
+    flag(
+        LOAD,
+        "stages",
+        One("LIST"),
+        Ours,
+        "Rates one after the other, RATE:DURATION,…: 5:30s,10:30s",
+    ),
+    flag(
+        LOAD,
+        "load-shape",
+        One("SHAPE"),
+        Ours,
+        "sine:mean=10,amplitude=5,period=60s, or bursts:on=20,off=0,on_for=5s,off_for=10s",
+    ),
     short(
         flag(
             LOAD,
@@ -192,12 +228,15 @@ pub(crate) const BENCH: &[Flag] = &[
         ),
         'c',
     ),
-    flag(
-        LOAD,
-        "think",
-        One("D"),
-        Ours,
-        "Pause of a closed-loop user between an answer and the next request [0]",
+    also(
+        flag(
+            LOAD,
+            "think-time",
+            One("D"),
+            Ours,
+            "Pause of a closed-loop user before a request: 2s, exponential:mean=2s, uniform:from=1s,to=3s [0]",
+        ),
+        &["think"],
     ),
     flag(LOAD, "seed", One("N"), Same, "Seed of arrivals, lengths and prompts [0]"),
     flag(

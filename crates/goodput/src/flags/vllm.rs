@@ -10,12 +10,6 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "requests for several adapters come with labels in a later version; run one adapter at a time with --model",
     ),
     ("lora-assignment", "see --lora-modules"),
-    (
-        "ramp-up-strategy",
-        "ramps come with load shapes in a later version; run steps with several --request-rate values",
-    ),
-    ("ramp-up-start-rps", "see --ramp-up-strategy"),
-    ("ramp-up-end-rps", "see --ramp-up-strategy"),
     ("self-timed", "timed traces come in a later version"),
     ("no-self-timed", "timed traces come in a later version"),
     (

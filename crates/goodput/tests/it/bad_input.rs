@@ -253,3 +253,55 @@ fn a_reader_that_goes_away_is_no_crash() {
     Told::of(child.wait_with_output().unwrap()).exits(0);
     assert_eq!(workplace.export("run").len(), 2);
 }
+
+#[test]
+fn a_load_that_makes_no_sense() {
+    let workplace = Workplace::new();
+    let ramp = |strategy, start, end| {
+        format!("--ramp-up-strategy={strategy} --ramp-up-start-rps={start} --ramp-up-end-rps={end}")
+    };
+    let cases = [
+        ("--request-rate=-3".to_owned(), "--request-rate must be greater than 0"),
+        ("--stages=5:30s,,6:1s".to_owned(), "stage 2 is \"\"; write RATE:DURATION"),
+        ("--stages=5".to_owned(), "stage 1 is \"5\""),
+        ("--stages=".to_owned(), "stage 1 is \"\""),
+        ("--stages=4:1s,-5:30s".to_owned(), "stage 2 of --stages must have a rate from 0; got -5"),
+        ("--stages=5:0s".to_owned(), "stage 1 of --stages must last longer than 0"),
+        ("--stages=0:5s".to_owned(), "every rate of --stages is 0"),
+        ("--stages=5:5s --request-rate=4".to_owned(), "so does --request-rate; give one"),
+        ("--load-shape=saw:x=1".to_owned(), "is no shape; write sine:mean=10"),
+        ("--load-shape=sine:mean=5".to_owned(), "lacks amplitude, period"),
+        ("--load-shape=sine:mean=5,mean=4".to_owned(), "mean stands there twice"),
+        ("--load-shape=sine:middle=5".to_owned(), "not one of mean, amplitude, period"),
+        ("--load-shape=sine:mean=5,amplitude=6,period=1m".to_owned(), "its mean of 5"),
+        ("--load-shape=sine:mean=5,amplitude=x,period=1m".to_owned(), "\"x\" is not a rate"),
+        ("--load-shape=sine:mean=5,amplitude=1,period=0".to_owned(), "period of a sine"),
+        ("--load-shape=bursts:on=-1,off=0,on_for=5s,off_for=1s".to_owned(), "on of bursts"),
+        ("--load-shape=bursts:on=1,off=0,on_for=5s,off_for=0s".to_owned(), "off_for of bursts"),
+        ("--load-shape=bursts:on=1,off=0,on_for=x,off_for=1s".to_owned(), "not a duration"),
+        (ramp("cubic", 1, 2), "not one of linear, exponential"),
+        (ramp("linear", -1, 2), "--ramp-up-start-rps must be a number from 0; got -1"),
+        (ramp("linear", 1, 0), "--ramp-up-end-rps must be a number above 0; got 0"),
+        (ramp("exponential", 0, 2), "above 0 for an exponential ramp"),
+        (
+            "--ramp-up-strategy=linear --ramp-up-end-rps=1".to_owned(),
+            "--ramp-up-start-rps: is missing",
+        ),
+        ("--ramp-up-start-rps=4".to_owned(), "needs --ramp-up-strategy"),
+        ("--arrivals=weird --request-rate=4".to_owned(), "constant, poisson, gamma, uniform"),
+        ("--arrivals=gamma --request-rate=4".to_owned(), "gamma needs --burstiness"),
+        ("--arrivals=uniform --burstiness=2 --request-rate=4".to_owned(), "leave out --burstiness"),
+        ("--arrivals=poisson -c=4".to_owned(), "give --request-rate, --stages"),
+        ("--think-time=-1 -c=4".to_owned(), "not a duration"),
+        ("--think-time=normal:mean=1s -c=4".to_owned(), "write 2s, exponential:mean=2s"),
+        ("--think-time=uniform:from=3s,to=1s -c=4".to_owned(), "must not be over the longest"),
+        ("--think-time=1s --request-rate=4".to_owned(), "leave out the rate and give -c"),
+    ];
+    for (flags, words) in cases {
+        let mut arguments = vec!["bench", "--dry-run", "--url", "http://h:1"];
+        arguments.extend(flags.split_whitespace());
+        let told = workplace.run(&arguments).exits(2);
+        assert!(told.err.contains(words), "{flags}: {}", told.err);
+        assert_eq!(told.err.lines().count(), 1, "{flags}: {}", told.err);
+    }
+}

@@ -156,3 +156,106 @@ fn a_bad_line_of_a_data_set_is_named_by_its_number() {
     let told = told.exits(2).says(&["--dataset-path", "broken.jsonl", "line 1", "line 2", "JSON"]);
     assert_eq!(told.errors().len(), 1);
 }
+
+/// Phases as (from, until, expected, drawn).
+fn phases(plan: &Value) -> Vec<(f64, f64, f64, u64)> {
+    let phases = plan["phases"].as_array().unwrap().iter();
+    let number = |phase: &Value, key: &str| phase[key].as_f64().unwrap();
+    phases
+        .map(|phase| {
+            let drawn = phase["drawn"].as_u64().unwrap();
+            (number(phase, "from_s"), number(phase, "until_s"), number(phase, "expected"), drawn)
+        })
+        .collect()
+}
+
+#[test]
+fn stages_are_planned_one_after_the_other() {
+    let workplace = Workplace::new();
+    let arguments = ["--stages", "5:4s, 0:500ms,10:2", "--arrivals", "constant"];
+    let plan = plan(&workplace, &arguments);
+    assert_eq!(
+        plan["load"],
+        "open loop, 3 stages (5 req/s for 4 s, 0 req/s for 0.5 s, 10 req/s for 2 s), constant gaps"
+    );
+    assert_eq!(plan["requests"], 40);
+    assert_eq!(phases(&plan), [(0.0, 4.0, 20.0, 20), (4.0, 4.5, 0.0, 0), (4.5, 6.5, 20.0, 20)]);
+    assert_eq!(plan["arrivals_ms"][20], 4_500.0);
+    assert_eq!(setting(&plan, "duration"), Some(("6.5s", "default")));
+    assert_eq!(setting(&plan, "num-prompts"), Some(("none", "default")));
+    assert_eq!(setting(&plan, "request-rate"), Some(("none", "default")));
+    // A duration cuts the stages and does not draw them out.
+    let of = |duration| {
+        let plan = self::plan(&workplace, &[&arguments[..], &["--duration", duration]].concat());
+        plan["requests"].as_u64().unwrap()
+    };
+    assert_eq!((of("5s"), of("1h")), (25, 40));
+}
+
+#[test]
+fn a_ramp_takes_the_time_of_the_run() {
+    let workplace = Workplace::new();
+    let ramp = |strategy, more: [&str; 2]| {
+        let rates = ["--ramp-up-start-rps", "2", "--ramp-up-end-rps", "18"];
+        let way = ["--ramp-up-strategy", strategy, "--arrivals", "constant"];
+        plan(&workplace, &[&rates[..], &way, &more].concat())
+    };
+    // 2·t + 16·t²/(2·20): 16 in the first of five parts of 20 s, then 12.8 more each.
+    let linear = ramp("linear", ["--duration", "20s"]);
+    assert_eq!(
+        linear["load"],
+        "open loop, linear ramp from 2 to 18 req/s over 20 s, constant gaps"
+    );
+    assert_eq!(linear["requests"], 200);
+    let parts: Vec<f64> = phases(&linear).iter().map(|(_, _, expected, _)| *expected).collect();
+    for (part, wanted) in parts.iter().zip([14.4, 27.2, 40.0, 52.8, 65.6]) {
+        assert!((part - wanted).abs() < 1e-6, "{parts:?}");
+    }
+    // As many requests take as long.
+    let counted = ramp("linear", ["-n", "200"]);
+    assert_eq!(counted["arrivals_ms"], linear["arrivals_ms"]);
+    // 16 ÷ ln 9 requests a second on average.
+    let exponential = ramp("exponential", ["--duration", "20s"]);
+    assert_eq!(exponential["requests"], (20.0 * 16.0 / 9f64.ln()).ceil() as u64);
+}
+
+#[test]
+fn one_seed_gives_one_plan_whatever_the_shape_and_the_threads() {
+    let workplace = Workplace::new();
+    for shape in [
+        ["--load-shape", "sine:mean=20,amplitude=20,period=3s"],
+        ["--load-shape", "bursts:on=50,off=1,on_for=500ms,off_for=1s"],
+        ["--stages", "20:3s,40:3s"],
+        ["--think-time", "exponential:mean=1s"],
+    ] {
+        let hash = |more: [&str; 2]| {
+            let closed = if shape[0] == "--think-time" { ["-c", "4"] } else { ["--osl", "8"] };
+            let plan = plan(&workplace, &[&shape[..], &["-n", "90"], &closed, &more].concat());
+            (plan["schedule_hash"].clone(), plan["arrivals_ms"].clone(), plan["phases"].clone())
+        };
+        let one = hash(["--threads", "1"]);
+        assert_eq!(one, hash(["--threads", "5"]));
+        assert_ne!(one.0, hash(["--seed", "1"]).0);
+    }
+}
+
+#[test]
+fn a_person_sees_the_phases_as_a_table() {
+    let workplace = Workplace::new();
+    let told = workplace
+        .run(&["bench", "--dry-run", "--stages", "5:4s,10:2s", "--arrivals", "constant"])
+        .exits(0);
+    let rows: Vec<Vec<&str>> =
+        told.out.lines().skip(5).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows,
+        [
+            vec!["from", "s", "until", "s", "req/s", "expected", "drawn"],
+            vec!["0", "4.00", "5.00", "20.0", "20"],
+            vec!["4.00", "6.00", "10.0", "20.0", "20"],
+        ]
+    );
+    let many = ["--load-shape", "bursts:on=9,off=1,on_for=1s,off_for=1s", "--duration", "60s"];
+    let told = workplace.run(&[&["bench", "--dry-run"], &many[..]].concat()).exits(0);
+    assert!(told.out.ends_with("40 more; --json has all\n"), "{}", told.out);
+}

@@ -36,8 +36,16 @@ const WORKLOAD: &[Member] = &[
 
 const LOAD: &[Member] = &[
     ("kind", "string", "open, capped, closed, burst or unknown."),
-    ("arrivals", "string", "The arrival process in words."),
-    ("request_rate", "number?", "Requests a second asked for."),
+    (
+        "arrivals",
+        "string",
+        "The load shape, where the rate changes, and the arrival process in words.",
+    ),
+    (
+        "request_rate",
+        "number?",
+        "Requests a second asked for; null where the rate changes by plan.",
+    ),
     ("burstiness", "number?", "Gamma shape of the gaps between arrivals; 1 is Poisson."),
     ("users", "integer?", "Users of a closed loop, or the cap of a capped one."),
     ("seed", "integer", "Seed of every draw."),

@@ -2,7 +2,7 @@ use super::*;
 
 fn arrivals(rate: f64, burstiness: f64, seed: u64, n: usize) -> Vec<At> {
     let stream = Stream::new(seed, "arrivals");
-    Arrivals::new(PerSecond::new(rate), burstiness, stream).take(n).collect()
+    Arrivals::new(Pace::flat(PerSecond::new(rate), burstiness), stream).take(n).collect()
 }
 
 fn gaps_s(arrivals: &[At]) -> Vec<f64> {

@@ -1,6 +1,9 @@
 use super::*;
+use crate::arrival::{Pace, Process};
 use crate::estimate_tokens;
 use crate::prompt::Content;
+use crate::shape::{Growth, Shape, Stage};
+use crate::think::Think;
 use measure::PerSecond;
 use proptest::prelude::*;
 
@@ -19,11 +22,11 @@ fn spec(load: Load, stop: Stop) -> Spec {
 }
 
 fn open(rate: f64) -> Load {
-    Load::Open { rate: PerSecond::new(rate), burstiness: 1.0 }
+    Load::Open { pace: Pace::flat(PerSecond::new(rate), 1.0) }
 }
 
 fn closed(users: u32) -> Load {
-    Load::Closed { users, think: Span::from_ms(5) }
+    Load::Closed { users, think: Span::from_ms(5).into() }
 }
 
 fn draw(spec: Spec) -> Schedule {
@@ -120,7 +123,7 @@ fn case_numbers(case: &str, key: &str) -> Vec<f64> {
 fn l01_the_plan_is_absolute_and_cannot_drift() {
     let number = |key| case_numbers(L01, key)[0];
     let (rate, n) = (number("rate"), number("n") as u32);
-    let load = Load::Open { rate: PerSecond::new(rate), burstiness: f64::INFINITY };
+    let load = Load::Open { pace: Pace::flat(PerSecond::new(rate), f64::INFINITY) };
     let schedule = draw(spec(load, Stop::Count(n)));
     let last = schedule.arrivals().last().unwrap();
     assert_eq!(last, At::from_us(49_995_000));
@@ -133,8 +136,7 @@ fn l01_the_plan_is_absolute_and_cannot_drift() {
 fn l02_a_cap_moves_no_planned_instant() {
     let number = |key| case_numbers(L02, key)[0];
     let load = Load::Capped {
-        rate: PerSecond::new(number("rate")),
-        burstiness: f64::INFINITY,
+        pace: Pace::flat(PerSecond::new(number("rate")), f64::INFINITY),
         users: number("cap") as u32,
     };
     let schedule = draw(spec(load, Stop::Count(number("n") as u32)));
@@ -445,9 +447,9 @@ fn chains_are_bounded() {
 fn any_load() -> impl Strategy<Value = Load> {
     let rate = PerSecond::new(50.0);
     prop_oneof![
-        Just(Load::Open { rate, burstiness: 1.0 }),
-        (1u32..40).prop_map(move |users| Load::Capped { rate, burstiness: 0.5, users }),
-        (1u32..40).prop_map(|users| Load::Closed { users, think: Span::ZERO }),
+        Just(Load::Open { pace: Pace::flat(rate, 1.0) }),
+        (1u32..40).prop_map(move |users| Load::Capped { pace: Pace::flat(rate, 0.5), users }),
+        (1u32..40).prop_map(|users| Load::Closed { users, think: Think::NONE }),
         Just(Load::Burst),
     ]
 }
@@ -459,7 +461,7 @@ proptest! {
     fn workers_together_hold_the_whole_schedule(
         load in any_load(), n in 1u32..120, workers in 1u32..101, seed: u64,
     ) {
-        let schedule = draw(Spec { seed, ..spec(load, Stop::Count(n)) });
+        let schedule = draw(Spec { seed, ..spec(load.clone(), Stop::Count(n)) });
         let mut dealt: Vec<Request> = Vec::new();
         let mut users = 0;
         for worker in 0..workers {
@@ -544,4 +546,105 @@ fn lengths_of_a_list_are_written_as_text_of_their_own() {
     assert_eq!(lengths.collect::<Vec<_>>(), [(30, 4), (9, 7), (30, 4), (9, 7)]);
     let text = |index: usize| schedule.prompt(&requests[index], RunNonce::new(1)).content;
     assert_ne!(text(0), text(2), "a length that comes again has another text");
+}
+
+/// What GuideLLM's workers break by drawing each from the same seed: the merge
+/// of the workers' shares is the process, whatever their number.
+#[test]
+fn poisson_arrivals_are_poisson_for_any_number_of_workers() {
+    for seed in 0..5 {
+        let mut plan = spec(open(100.0), Stop::Count(20_000));
+        plan.seed = seed;
+        let schedule = draw(plan.clone());
+        let planned: Vec<At> = schedule.arrivals().collect();
+        for workers in [1, 2, 10] {
+            let mut merged: Vec<(At, u32)> = (0..workers)
+                .flat_map(|worker| schedule.deal(worker, workers))
+                .map(|request| (schedule.intended_at(request.index).unwrap(), request.index))
+                .collect();
+            merged.sort_unstable();
+            assert!(merged.iter().map(|(_, index)| *index).eq(0..20_000));
+            let at: Vec<At> = merged.iter().map(|(at, _)| *at).collect();
+            assert_eq!(at, planned, "{workers} workers, seed {seed}");
+            let dispersion = crate::index_of_dispersion(&at, Span::from_ms(100)).unwrap();
+            let (low, high) = dispersion.poisson_band_99();
+            assert!((low..high).contains(&dispersion.index), "seed {seed}: {dispersion:?}");
+            let mut gaps: Vec<f64> = std::iter::once(&At::ZERO)
+                .chain(&at)
+                .zip(&at)
+                .map(|(earlier, later)| (*later - *earlier).s())
+                .collect();
+            gaps.sort_by(f64::total_cmp);
+            let n = gaps.len() as f64;
+            let distance = gaps.iter().enumerate().fold(0.0f64, |most, (place, gap)| {
+                let (law, below) = (-(-100.0 * gap).exp_m1(), place as f64 / n);
+                most.max((law - below).abs()).max((below + 1.0 / n - law).abs())
+            });
+            assert!(distance < 1.63 / n.sqrt(), "seed {seed}: {distance}");
+        }
+        assert_eq!(draw(plan).hash(), schedule.hash());
+    }
+}
+
+#[test]
+fn stages_end_the_plan_and_their_phases_count_it() {
+    let stage = |rate, s| Stage { rate: PerSecond::new(rate), lasts: Span::from_s(s) };
+    let shape = Shape::Stages(vec![stage(5.0, 4.0), stage(0.0, 2.0), stage(10.0, 4.0)]);
+    let load = Load::Open { pace: Pace { process: Process::Constant, shape } };
+    let schedule = draw(spec(load.clone(), Stop::Duration(Span::from_s(10.0))));
+    assert_eq!(schedule.planned_duration(), Some(Span::from_s(10.0)));
+    let drawn: Vec<u32> = schedule.phases().iter().map(|phase| phase.drawn).collect();
+    assert_eq!((schedule.count(), drawn), (Some(60), vec![20, 0, 40]));
+    // A count that is reached earlier cuts the plan, one that is not does not.
+    let cut = draw(spec(load.clone(), Stop::Count(25)));
+    assert_eq!(cut.phases().iter().map(|phase| phase.drawn).sum::<u32>(), 25);
+    assert_eq!(draw(spec(load, Stop::Count(1_000))).count(), Some(60));
+    let quiet = Shape::Stages(vec![stage(1e-6, 1.0)]);
+    let load = Load::Open { pace: Pace { process: Process::Poisson, shape: quiet } };
+    let refused = Schedule::draw(spec(load, Stop::Count(9))).unwrap_err();
+    assert_eq!(refused, SpecError::NoArrival(Span::from_s(1.0)));
+}
+
+#[test]
+fn think_times_are_drawn_for_each_request_and_belong_to_the_schedule() {
+    let mean = Span::from_ms(500);
+    let thinking = |think| {
+        let schedule = draw(spec(Load::Closed { users: 3, think }, Stop::Count(50)));
+        let spans: Vec<After> = schedule.requests().map(|request| request.after).collect();
+        (schedule.hash(), spans)
+    };
+    let drawn = thinking(Think::Exponential { mean });
+    assert_eq!(drawn, thinking(Think::Exponential { mean }));
+    let others = [Think::Fixed(mean), Think::Uniform { from: Span::ZERO, to: mean }];
+    assert!(others.into_iter().all(|other| thinking(other).0 != drawn.0));
+    assert!(drawn.1.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn every_shape_and_process_has_its_own_digest_and_the_same_one_twice() {
+    let stage = |rate, s| Stage { rate: PerSecond::new(rate), lasts: Span::from_s(s) };
+    let rate = PerSecond::new;
+    let over = Span::from_s(10.0);
+    let ramp = |growth| Shape::Ramp { from: rate(5.0), to: rate(20.0), over, growth };
+    let shapes = [
+        Shape::Flat(rate(10.0)),
+        ramp(Growth::Linear),
+        ramp(Growth::Exponential),
+        Shape::Stages(vec![stage(10.0, 10.0)]),
+        Shape::Stages(vec![stage(10.0, 5.0), stage(10.0, 5.0)]),
+        Shape::Sine { mean: rate(10.0), amplitude: rate(0.0), period: over },
+        Shape::Bursts { on: stage(10.0, 5.0), off: stage(10.0, 5.0) },
+    ];
+    let processes =
+        [Process::Constant, Process::Poisson, Process::Gamma { burstiness: 0.5 }, Process::Uniform];
+    let mut hashes = std::collections::BTreeSet::new();
+    for shape in &shapes {
+        for process in processes {
+            let load = Load::Open { pace: Pace { process, shape: shape.clone() } };
+            let hash = || draw(spec(load.clone(), Stop::Duration(over))).hash();
+            assert_eq!(hash(), hash());
+            hashes.insert(hash());
+        }
+    }
+    assert_eq!(hashes.len(), shapes.len() * processes.len());
 }

@@ -1,0 +1,342 @@
+//! The flags that say when requests are let go and when to stop.
+
+use measure::{PerSecond, Span};
+use workload::prompt::PromptSource;
+use workload::{Growth, Load, Pace, Process, Shape, Stage, Stop, Think};
+
+use crate::flags::{Reader, UsageError, parse_duration};
+
+/// Flags that each say by themselves when requests arrive.
+const PACES: &[&str] = &["request-rate", "ramp-up-strategy", "stages", "load-shape"];
+
+/// Requests, where neither a number nor a time was given.
+const DEFAULT_COUNT: u32 = 100;
+
+/// The rate over time as asked for. A ramp takes the time of the run, which is
+/// known later.
+enum Asked {
+    Shape(Shape),
+    Ramp { from: PerSecond, to: PerSecond, growth: Growth },
+}
+
+/// Resolves the load model and the stop.
+pub(super) fn load(
+    reader: &mut Reader<'_>,
+    embedded: bool,
+    prompts: &PromptSource,
+    notes: &mut Vec<String>,
+) -> (Load, Stop) {
+    let settings = reader.settings;
+    let mut asked = asked(reader);
+    let mut users: Option<u32> = reader.value("max-concurrency", "a whole number from 1");
+    if asked.is_none() && users.is_none() {
+        if embedded && !settings.has("request-rate") {
+            asked = Some(Asked::Shape(Shape::Flat(PerSecond::new(4.0))));
+        } else if !settings.has("request-rate") {
+            users = Some(8);
+        }
+    }
+    let process = process(reader, asked.is_some());
+    let think = think(reader, asked.is_some());
+    let lasts = match &asked {
+        Some(Asked::Shape(shape)) => shape.lasts(),
+        _ => None,
+    };
+    let (count, duration) = limits(reader, embedded, lasts);
+    let count = each_row_once(reader, count, prompts, notes);
+    let pace = asked.map(|asked| Pace { process, shape: shaped(asked, count, duration) });
+    let load = Load::new(pace, users, think).unwrap_or_else(|error| {
+        reader.errors.push(UsageError::new("load", error));
+        Load::Burst
+    });
+    let stop = Stop::new(count, duration).unwrap_or(Stop::Count(DEFAULT_COUNT));
+    // Of stages that are wrong the length is wrong too; once is enough.
+    if let (None, Err(error)) = (lasts, stop.check()) {
+        reader.errors.push(UsageError::new("load", error));
+    } else if let Some(0) = count {
+        reader.wrong("num-prompts", "must be at least 1");
+    }
+    (load, stop)
+}
+
+/// How many requests and how long. `lasts` is the time of a shape that ends by
+/// itself, which `--duration` can only shorten.
+fn limits(
+    reader: &mut Reader<'_>,
+    embedded: bool,
+    lasts: Option<Span>,
+) -> (Option<u32>, Option<Span>) {
+    let mut count: Option<u32> = reader.value("num-prompts", "a whole number from 1");
+    let mut duration = reader.duration("duration");
+    if let Some(lasts) = lasts {
+        duration = Some(duration.map_or(lasts, |duration| duration.min(lasts)));
+    }
+    if count.is_none() && duration.is_none() {
+        if embedded {
+            duration = Some(Span::from_ms(10_000));
+        } else {
+            count = Some(DEFAULT_COUNT);
+        }
+    }
+    (count, duration)
+}
+
+/// The number of requests: no more than the data set has rows, unless repeats
+/// are asked for. A repeated prompt finds itself in the server's prefix cache,
+/// and nobody should have that without knowing.
+fn each_row_once(
+    reader: &mut Reader<'_>,
+    count: Option<u32>,
+    prompts: &PromptSource,
+    notes: &mut Vec<String>,
+) -> Option<u32> {
+    let settings = reader.settings;
+    if settings.is_on("oversample") {
+        if settings.is_on("no-oversample") {
+            reader.wrong("oversample", "contradicts --no-oversample; leave out one of the two");
+        }
+        return count;
+    }
+    // One text for all requests is repeated by its nature.
+    let rows = prompts.listed().filter(|_| !settings.has("prompt"));
+    let Some(rows) = rows.and_then(|rows| u32::try_from(rows).ok()) else { return count };
+    match count {
+        Some(count) if count <= rows => return Some(count),
+        Some(count) => notes.push(format!(
+            "the data set has {rows} usable rows for {count} requests: {rows} are sent, each row \
+             once; --oversample sends rows again"
+        )),
+        None => notes.push(format!(
+            "the data set has {rows} usable rows, and the run ends when each was sent; \
+             --oversample sends rows again"
+        )),
+    }
+    Some(rows)
+}
+
+/// What the flags ask for; `None` where nothing arrives by the clock.
+fn asked(reader: &mut Reader<'_>) -> Option<Asked> {
+    let settings = reader.settings;
+    // Scripts for vLLM write its default out, which says that there is no rate.
+    let is_given = |name: &str| settings.text(name).is_some_and(|text| text != "inf");
+    let given: Vec<&str> = PACES.iter().copied().filter(|name| is_given(name)).collect();
+    if let [first, second, ..] = given[..] {
+        reader.wrong(second, format!("says when requests arrive, and so does --{first}; give one"));
+    }
+    let ramp_rate =
+        ["ramp-up-start-rps", "ramp-up-end-rps"].into_iter().find(|name| settings.has(name));
+    if let (Some(name), false) = (ramp_rate, settings.has("ramp-up-strategy")) {
+        reader.wrong(name, "needs --ramp-up-strategy linear or exponential");
+    }
+    match *given.first()? {
+        "request-rate" => {
+            let rate = reader.value("request-rate", "a number above 0, or inf")?;
+            // Other spellings of infinity.
+            (rate != f64::INFINITY).then(|| Asked::Shape(Shape::Flat(PerSecond::new(rate))))
+        }
+        "ramp-up-strategy" => ramp(reader),
+        "stages" => stages(reader).map(Asked::Shape),
+        _ => load_shape(reader).map(Asked::Shape),
+    }
+}
+
+fn ramp(reader: &mut Reader<'_>) -> Option<Asked> {
+    let growths = [Growth::Linear, Growth::Exponential].map(|growth| (growth.name(), growth));
+    let growth = reader.choice("ramp-up-strategy", &growths);
+    let mut rate = |name| {
+        if !reader.settings.has(name) {
+            reader.wrong(name, "is missing: a ramp goes from one rate to another");
+        }
+        reader.number(name).map(PerSecond::new)
+    };
+    let (from, to) = (rate("ramp-up-start-rps"), rate("ramp-up-end-rps"));
+    Some(Asked::Ramp { from: from?, to: to?, growth: growth? })
+}
+
+/// The shape, with the length of a ramp: that of the run, or as long as so many
+/// requests take.
+fn shaped(asked: Asked, count: Option<u32>, duration: Option<Span>) -> Shape {
+    match asked {
+        Asked::Shape(shape) => shape,
+        Asked::Ramp { from, to, growth } => {
+            let of_count = || {
+                let mean = growth.mean(from, to).get();
+                Span::from_s(f64::from(count.unwrap_or(DEFAULT_COUNT)) / mean)
+            };
+            Shape::Ramp { from, to, over: duration.unwrap_or_else(of_count), growth }
+        }
+    }
+}
+
+/// Reads `RATE:DURATION,RATE:DURATION,…`.
+fn stages(reader: &mut Reader<'_>) -> Option<Shape> {
+    let text = reader.settings.text("stages")?;
+    let mut stages = Vec::new();
+    for (place, stage) in (1..).zip(text.split(',')) {
+        let read = stage.split_once(':').and_then(|(rate, lasts)| {
+            let rate = rate.trim().parse().ok()?;
+            Some(Stage { rate: PerSecond::new(rate), lasts: parse_duration(lasts)? })
+        });
+        let Some(stage) = read else {
+            let rule = format!(
+                "stage {place} is {:?}; write RATE:DURATION,RATE:DURATION, such as 5:30s,10:1m",
+                stage.trim()
+            );
+            reader.wrong("stages", rule);
+            return None;
+        };
+        stages.push(stage);
+    }
+    Some(Shape::Stages(stages))
+}
+
+/// Reads `sine:mean=…,amplitude=…,period=…` and
+/// `bursts:on=…,off=…,on_for=…,off_for=…`.
+fn load_shape(reader: &mut Reader<'_>) -> Option<Shape> {
+    const FLAG: &str = "load-shape";
+    let text = reader.settings.text(FLAG)?;
+    let (name, values) = text.split_once(':').unwrap_or((text, ""));
+    match name.trim() {
+        "sine" => {
+            let values = keyed(reader, FLAG, values, ["mean", "amplitude", "period"])?;
+            let [mean, amplitude] = [values[0], values[1]].map(|text| rate(reader, FLAG, text));
+            let period = time(reader, FLAG, values[2]);
+            Some(Shape::Sine { mean: mean?, amplitude: amplitude?, period: period? })
+        }
+        "bursts" => {
+            let values = keyed(reader, FLAG, values, ["on", "off", "on_for", "off_for"])?;
+            let [on, off] = [values[0], values[1]].map(|text| rate(reader, FLAG, text));
+            let [on_for, off_for] = [values[2], values[3]].map(|text| time(reader, FLAG, text));
+            Some(Shape::Bursts {
+                on: Stage { rate: on?, lasts: on_for? },
+                off: Stage { rate: off?, lasts: off_for? },
+            })
+        }
+        _ => {
+            let rule = format!(
+                "{text:?} is no shape; write sine:mean=10,amplitude=5,period=60s or \
+                 bursts:on=20,off=0,on_for=5s,off_for=10s"
+            );
+            reader.wrong(FLAG, rule);
+            None
+        }
+    }
+}
+
+/// Reads a fixed think time, `exponential:mean=…` or `uniform:from=…,to=…`.
+fn think(reader: &mut Reader<'_>, by_the_clock: bool) -> Think {
+    const FLAG: &str = "think-time";
+    let Some(text) = reader.settings.text(FLAG) else { return Think::NONE };
+    if by_the_clock {
+        reader.wrong(
+            FLAG,
+            "is the pause of a user who waits for answers, and with a rate requests do not wait; \
+             leave out the rate and give -c",
+        );
+    }
+    let read = match text.split_once(':') {
+        None => reader.duration(FLAG).map(Think::Fixed),
+        Some(("exponential", values)) => keyed(reader, FLAG, values, ["mean"])
+            .and_then(|[mean]| Some(Think::Exponential { mean: time(reader, FLAG, mean)? })),
+        Some(("uniform", values)) => {
+            keyed(reader, FLAG, values, ["from", "to"]).and_then(|values| {
+                let [from, to] = values.map(|text| time(reader, FLAG, text));
+                Some(Think::Uniform { from: from?, to: to? })
+            })
+        }
+        Some(_) => {
+            let rule = format!(
+                "{text:?} is no think time; write 2s, exponential:mean=2s or uniform:from=1s,to=3s"
+            );
+            reader.wrong(FLAG, rule);
+            None
+        }
+    };
+    read.unwrap_or(Think::NONE)
+}
+
+/// The values of these keys in this order, from `KEY=VALUE,KEY=VALUE`, each
+/// exactly once.
+fn keyed<'t, const N: usize>(
+    reader: &mut Reader<'_>,
+    flag: &str,
+    text: &'t str,
+    keys: [&str; N],
+) -> Option<[&'t str; N]> {
+    let mut values = [None; N];
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        let Some(place) = keys.iter().position(|known| *known == key.trim()) else {
+            reader.wrong(flag, format!("{:?} is not one of {}", key.trim(), keys.join(", ")));
+            return None;
+        };
+        if values[place].replace(value.trim()).is_some() {
+            reader.wrong(flag, format!("{} stands there twice; give it once", keys[place]));
+            return None;
+        }
+    }
+    let missing: Vec<&str> = keys
+        .iter()
+        .zip(&values)
+        .filter(|(_, value)| value.is_none())
+        .map(|(key, _)| *key)
+        .collect();
+    if !missing.is_empty() {
+        reader.wrong(flag, format!("lacks {}; write {}=…", missing.join(", "), missing[0]));
+        return None;
+    }
+    Some(values.map(Option::unwrap_or_default))
+}
+
+fn rate(reader: &mut Reader<'_>, flag: &str, text: &str) -> Option<PerSecond> {
+    let read = text.parse().ok().map(PerSecond::new);
+    if read.is_none() {
+        reader
+            .wrong(flag, format!("{text:?} is not a rate; write requests per second, such as 10"));
+    }
+    read
+}
+
+fn time(reader: &mut Reader<'_>, flag: &str, text: &str) -> Option<Span> {
+    let read = parse_duration(text);
+    if read.is_none() {
+        reader.wrong(flag, format!("{text:?} is not a duration; write 500ms, 30s, 5m or 1h"));
+    }
+    read
+}
+
+/// The process that arrivals follow, from its name and vLLM's burstiness.
+fn process(reader: &mut Reader<'_>, by_the_clock: bool) -> Process {
+    let burstiness: Option<f64> = reader.value("burstiness", "a number above 0, or inf");
+    let by_burstiness = Process::of_burstiness(burstiness.unwrap_or(1.0));
+    if !reader.settings.has("arrivals") {
+        return by_burstiness;
+    }
+    if !by_the_clock {
+        reader.wrong(
+            "arrivals",
+            "says how requests come by the clock; give --request-rate, --stages, --load-shape or \
+             --ramp-up-strategy too",
+        );
+    }
+    let names: [(&str, Option<f64>); 4] = [
+        ("constant", Some(f64::INFINITY)),
+        ("poisson", Some(1.0)),
+        ("gamma", burstiness),
+        ("uniform", None),
+    ];
+    let name = reader.settings.text("arrivals").unwrap_or_default();
+    let Some(of_name) = reader.choice("arrivals", &names) else { return by_burstiness };
+    if name == "gamma" && burstiness.is_none() {
+        reader.wrong("arrivals", "gamma needs --burstiness: 0.5 is bursty, 4 is rather even");
+    } else if burstiness.is_some() && burstiness != of_name {
+        let rule =
+            format!("{name} has a burstiness of its own; leave out --burstiness, or say gamma");
+        reader.wrong("arrivals", rule);
+    }
+    if name == "uniform" {
+        Process::Uniform
+    } else {
+        Process::of_burstiness(of_name.unwrap_or(1.0))
+    }
+}
