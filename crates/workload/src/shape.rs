@@ -351,18 +351,14 @@ impl Shape {
     /// The plan up to `end` in the parts that its reader thinks of: fifths of a
     /// ramp, stages, half periods of a sine, bursts and the time between.
     pub fn phases(&self, end: Span) -> Vec<Phase> {
-        let mut phases = Vec::new();
+        let mut phases: Vec<Phase> = Vec::new();
         let mut from = Span::ZERO;
-        while from < end && phases.len() < MAX_PHASES {
-            let last = phases.len() + 1 == MAX_PHASES;
-            let until =
-                if last { end } else { self.phase_end(phases.len()).map_or(end, |at| at.min(end)) };
-            if until > from {
-                let expected = self.expected_until(until.s()) - self.expected_until(from.s());
-                phases.push(Phase { from, until, expected, drawn: 0 });
-            } else {
-                break;
-            }
+        while from < end {
+            let next = self.phase_end(phases.len()).filter(|_| phases.len() + 1 < MAX_PHASES);
+            // Half a period of a microsecond is no time.
+            let until = next.map_or(end, |at| at.max(from + Span::from_us(1)).min(end));
+            let expected = self.expected_until(until.s()) - self.expected_until(from.s());
+            phases.push(Phase { from, until, expected, drawn: 0 });
             from = until;
         }
         phases
@@ -500,7 +496,7 @@ fn check_stages(stages: &[Stage]) -> Result<(), ShapeError> {
         if stage.lasts > HORIZON - total {
             return Err(ShapeError::StagesTooLong);
         }
-        total = total + stage.lasts;
+        total += stage.lasts;
     }
     let silent = stages.iter().all(|stage| stage.rate.get() <= 0.0);
     if silent { Err(ShapeError::Silent("--stages")) } else { Ok(()) }

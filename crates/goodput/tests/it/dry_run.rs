@@ -259,3 +259,26 @@ fn a_person_sees_the_phases_as_a_table() {
     let told = workplace.run(&[&["bench", "--dry-run"], &many[..]].concat()).exits(0);
     assert!(told.out.ends_with("40 more; --json has all\n"), "{}", told.out);
 }
+
+#[test]
+fn a_run_of_stages_says_what_was_offered() {
+    let workplace = Workplace::new();
+    let load = ["--stages", "20:500ms,60:500ms", "--arrivals", "constant", "--isl", "8"];
+    let run = ["bench", "--osl", "2", "--json", "-", "--allow-invalid", "--out", "run"];
+    let summary = workplace.run(&[&run[..], &load].concat()).exits(0).json();
+    let load = &summary["load"];
+    assert_eq!(
+        load["arrivals"],
+        "2 stages (20 req/s for 0.5 s, 60 req/s for 0.5 s), constant gaps"
+    );
+    assert_eq!((&load["kind"], &load["request_rate"]), (&"open".into(), &Value::Null));
+    assert_eq!(summary["outcomes"]["ok"], 40);
+    assert_eq!(
+        (load["arrival_window_s"].as_f64(), load["offered_rps"].as_f64()),
+        (Some(1.0), Some(40.0))
+    );
+    let why = summary["absent"]["steady"].as_str().unwrap();
+    assert!(why.contains("changes by plan"), "{why}");
+    let told = workplace.run(&["report", "run"]).exits(0);
+    assert!(told.out.contains("open loop, 2 stages (20 req/s for 0.5 s"), "{}", told.out);
+}

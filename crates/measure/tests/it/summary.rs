@@ -272,3 +272,27 @@ fn an_interrupted_closed_loop_owed_nothing_more() {
     let reasons = summary(&records, &facts).validity.reasons;
     assert!(reasons.iter().all(|reason| reason.id != "released_below_planned"), "{reasons:?}");
 }
+
+/// Twenty seconds with 3 and 7 arrivals in turn, which is about as uneven as a
+/// Poisson process, sent in bunches every four seconds, which is not.
+#[test]
+fn only_arrivals_of_one_rate_are_judged_as_a_poisson_process() {
+    let planned = (0..20i64).flat_map(|second| {
+        let count = if second % 2 == 0 { 3 } else { 7 };
+        (0..count).map(move |place| second * 1_000 + place * 1_000 / count)
+    });
+    let records = records(planned.enumerate().map(|(index, ms)| {
+        let sent = (ms / 4_000 + 1) * 4_000;
+        streamed(index as u32, 50, 100, 2).at(sent).intended(ms)
+    }));
+    let is_judged = |rate: Option<f64>, burstiness| {
+        let mut facts = facts(LoadKind::Open);
+        (facts.load.request_rate, facts.load.burstiness) = (rate, burstiness);
+        let reasons = summary(&records, &facts).validity.reasons;
+        reasons.iter().any(|reason| reason.id == "arrivals_not_poisson")
+    };
+    assert!(is_judged(Some(5.0), Some(1.0)));
+    assert!(!is_judged(None, Some(1.0)), "the rate changes by plan");
+    assert!(!is_judged(Some(5.0), Some(0.5)));
+    assert!(!is_judged(Some(5.0), None), "no gamma process");
+}

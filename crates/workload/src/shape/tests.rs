@@ -24,8 +24,10 @@ fn bursts(on: Stage, off: Stage) -> Shape {
     Shape::Bursts { on, off }
 }
 
-/// One of each, with its rate written down a second time.
-fn shapes() -> Vec<(Shape, fn(f64) -> f64)> {
+/// A rate over time, written down a second time.
+type RateAt = fn(f64) -> f64;
+
+fn shapes() -> Vec<(Shape, RateAt)> {
     vec![
         (Shape::Flat(rate(20.0)), |_| 20.0),
         (ramp(5.0, 45.0, 80.0, Growth::Linear), |s| (5.0 + s / 2.0).min(45.0)),
