@@ -161,10 +161,13 @@ pub fn mean_in_flight(records: &[Record], window: Window) -> f64 {
 /// when the number in flight trends.
 pub fn steady(records: &[Record], load: &LoadFacts) -> Result<Window, NoSteady> {
     let window = match load.kind {
-        LoadKind::Open | LoadKind::Capped if load.request_rate.is_none() => {
-            return Err(NoSteady::Shaped);
+        LoadKind::Open | LoadKind::Capped => {
+            let window = steady_open(records)?;
+            if load.request_rate.is_none() {
+                return Err(NoSteady::Shaped);
+            }
+            window
         }
-        LoadKind::Open | LoadKind::Capped => steady_open(records)?,
         LoadKind::Closed => steady_closed(records, load.users.unwrap_or(1) as usize)?,
         LoadKind::Burst | LoadKind::Unknown => return Err(NoSteady::Kind(load.kind)),
     };

@@ -265,9 +265,11 @@ impl Shape {
     /// How long arrivals come at all; `None` without end.
     pub fn lasts(&self) -> Option<Span> {
         match self {
-            Self::Stages(stages) => {
-                Some(stages.iter().fold(Span::ZERO, |sum, stage| sum + stage.lasts))
-            }
+            // Asked before the check too, so a sum beyond all limits must not
+            // overflow.
+            Self::Stages(stages) => Some(Span::from_us(
+                stages.iter().fold(0, |sum, stage| stage.lasts.us().saturating_add(sum)),
+            )),
             _ => None,
         }
     }

@@ -36,8 +36,11 @@ pub(super) fn load(
             users = Some(8);
         }
     }
-    let process = process(reader, asked.is_some());
-    let think = think(reader, asked.is_some());
+    // A rate with a mistake in it is a rate, and one mistake is told once.
+    let has_no_rate = |name: &&str| matches!(settings.text(name), None | Some("inf"));
+    let by_the_clock = asked.is_some() || !PACES.iter().all(has_no_rate);
+    let process = process(reader, by_the_clock);
+    let think = think(reader, by_the_clock);
     let lasts = match &asked {
         Some(Asked::Shape(shape)) => shape.lasts(),
         _ => None,
@@ -118,7 +121,10 @@ fn each_row_once(
 fn asked(reader: &mut Reader<'_>) -> Option<Asked> {
     let settings = reader.settings;
     // Scripts for vLLM write its default out, which says that there is no rate.
-    let is_given = |name: &str| settings.text(name).is_some_and(|text| text != "inf");
+    let is_given = |name: &str| {
+        let text = settings.text(name);
+        text.is_some_and(|text| name != "request-rate" || text != "inf")
+    };
     let given: Vec<&str> = PACES.iter().copied().filter(|name| is_given(name)).collect();
     if let [first, second, ..] = given[..] {
         reader.wrong(second, format!("says when requests arrive, and so does --{first}; give one"));

@@ -263,6 +263,8 @@ fn a_load_that_makes_no_sense() {
     let cases = [
         ("--request-rate=-3".to_owned(), "--request-rate must be greater than 0"),
         ("--stages=5:30s,,6:1s".to_owned(), "stage 2 is \"\"; write RATE:DURATION"),
+        ("--stages=5 --arrivals=uniform".to_owned(), "stage 1 is \"5\""),
+        ("--load-shape=inf".to_owned(), "is no shape"),
         ("--stages=5".to_owned(), "stage 1 is \"5\""),
         ("--stages=".to_owned(), "stage 1 is \"\""),
         ("--stages=4:1s,-5:30s".to_owned(), "stage 2 of --stages must have a rate from 0; got -5"),

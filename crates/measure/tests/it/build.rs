@@ -187,7 +187,7 @@ pub(crate) fn facts(kind: LoadKind) -> RunFacts {
         endpoint: Endpoint::Chat,
         load: LoadFacts {
             kind,
-            request_rate: kind.has_schedule().then_some(1.0),
+            request_rate: None,
             burstiness: None,
             users: None,
             arrivals: String::new(),

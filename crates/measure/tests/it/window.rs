@@ -11,7 +11,7 @@ fn seconds(s: i64) -> Span {
 }
 
 fn load(kind: LoadKind, users: Option<u32>) -> LoadFacts {
-    LoadFacts { users, ..facts(kind).load }
+    LoadFacts { users, request_rate: kind.has_schedule().then_some(1.0), ..facts(kind).load }
 }
 
 /// Requests sent and ended at these seconds, with two tokens: one half-way and
@@ -192,11 +192,13 @@ fn whole_bodies_count_in_the_steady_window_when_they_arrive() {
             .usage(10)
             .warn(Warnings::NOT_STREAMED)
     };
-    let summary = summary(&records((0..30).map(whole)), &facts(LoadKind::Open));
+    let mut open = facts(LoadKind::Open);
+    open.load.request_rate = Some(1.0);
+    let summary = summary(&records((0..30).map(whole)), &open);
     // One body a second of ten tokens, from 3 s on; the window is [2, 29).
     close(summary.steady.output_tok_s, 26.0 * 10.0 / 27.0);
     let uncounted = |index| whole(index).edit(|record| record.answer.counts.usage = None);
-    let none = crate::build::summary(&records((0..30).map(uncounted)), &facts(LoadKind::Open));
+    let none = crate::build::summary(&records((0..30).map(uncounted)), &open);
     assert_eq!(none.steady.output_tok_s, None);
     assert!(none.steady.req_s.is_some());
 }
