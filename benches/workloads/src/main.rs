@@ -10,7 +10,7 @@ use divan::{Bencher, black_box};
 use measure::Span;
 use workload::prompt::{CacheRegime, Content, PromptSource, RunNonce};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop, Tokenizer};
+use workload::{Lengths, Lexicon, Load, Stop, Think, Tokenizer};
 
 /// Prompts of the large case and tokens of each.
 const PROMPTS: u32 = 100_000;
@@ -37,7 +37,7 @@ fn schedule(tokenizer: &dyn Tokenizer) -> Schedule {
     let input = Lengths::fixed(TOKENS).expect("a length above 0");
     let spec = Spec {
         seed: 0,
-        load: Load::Closed { users: 1, think: Span::ZERO },
+        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
         stop: Stop::Count(PROMPTS),
         prompts: PromptSource::Exact { input, lexicon: Arc::new(lexicon) },
         output: OutputLength::Unlimited,

@@ -9,7 +9,7 @@ use tokens::{Bpe, VocabularyError, embedded, pieces};
 use workload::digest::Digest;
 use workload::prompt::{CacheRegime, Content, PromptSource, RunNonce};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop, Tokenizer};
+use workload::{Lengths, Lexicon, Load, Stop, Think, Tokenizer};
 
 use crate::trainer;
 
@@ -23,7 +23,7 @@ fn schedule(tokens: u32, count: u32, seed: u64, cache: CacheRegime) -> Schedule 
     let lexicon = Arc::clone(&LEXICON);
     let spec = Spec {
         seed,
-        load: Load::Closed { users: 1, think: Span::ZERO },
+        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
         stop: Stop::Count(count),
         prompts: PromptSource::Exact { input: Lengths::fixed(tokens).unwrap(), lexicon },
         output: OutputLength::Unlimited,

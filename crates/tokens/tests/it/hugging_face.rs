@@ -7,7 +7,7 @@ use measure::Span;
 use tokens::read;
 use workload::prompt::{CacheRegime, PromptSource, RunNonce};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop};
+use workload::{Lengths, Lexicon, Load, Stop, Think};
 
 /// Three words, an unknown one, and a special one.
 const SMALL: &str = r#"{"version":"1.0","truncation":{"direction":"Right","max_length":2,
@@ -75,7 +75,7 @@ fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime)
     let lexicon = Arc::clone(lexicon);
     let spec = Spec {
         seed: 0,
-        load: Load::Closed { users: 1, think: Span::ZERO },
+        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
         stop: Stop::Count(count),
         prompts: PromptSource::Exact { input: Lengths::fixed(tokens).unwrap(), lexicon },
         output: OutputLength::Unlimited,

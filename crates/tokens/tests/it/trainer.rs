@@ -9,7 +9,7 @@ use std::path::Path;
 use measure::Span;
 use workload::prompt::{CacheRegime, Content, PromptSource, RunNonce};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Load, Stop};
+use workload::{Lengths, Load, Stop, Think};
 
 /// Learns pairs by frequency: the most frequent pair in the pieces of a text
 /// is joined, again and again; of equally frequent ones the smallest.
@@ -90,7 +90,7 @@ pub(crate) fn corpus() -> String {
 fn prose() -> String {
     let spec = Spec {
         seed: 1,
-        load: Load::Closed { users: 1, think: Span::ZERO },
+        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
         stop: Stop::Count(64),
         prompts: PromptSource::Synthetic { input: Lengths::fixed(1000).unwrap() },
         output: OutputLength::Unlimited,

@@ -87,7 +87,7 @@ impl Tokenizer for Cutting {
 fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime) -> Schedule {
     let spec = Spec {
         seed: 3,
-        load: Load::Closed { users: 1, think: Span::ZERO },
+        load: Load::Closed { users: 1, think: crate::think::Think::Fixed(Span::ZERO) },
         stop: Stop::Count(count),
         prompts: PromptSource::Exact {
             input: Lengths::fixed(tokens).unwrap(),
