@@ -28,7 +28,7 @@ pub(crate) const MODEST: Span = EARLY;
 /// The share of the time that may be spent awake with nothing to do, and how
 /// much of it can be saved up: instants that follow each other closely need it
 /// most.
-const AWAKE_SHARE: i64 = 4;
+const AWAKE_SHARE: i64 = 2;
 const SAVED: Span = Span::from_ms(50);
 
 /// Wake-ups after which one microsecond of a late one is forgotten.
