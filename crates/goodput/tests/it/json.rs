@@ -120,8 +120,11 @@ fn the_object_is_whole_and_alone_on_standard_output() {
     assert_eq!(summary["simulated"], false);
     let ttft = summary["metrics"]["ttft_ms"]["p50"].as_f64().unwrap();
     assert!((799.0..1_200.0).contains(&ttft), "TTFT {ttft}");
-    // A first token and seven gaps of each request.
-    assert_eq!(summary["metrics"]["icl_ms"]["n"], 350);
+    // A first token and seven gaps of each request, but where a busy machine
+    // let all of an answer arrive at one instant: that one has no gaps.
+    let gaps = |key: &str| summary["metrics"]["icl_ms"][key].as_u64().unwrap();
+    assert_eq!(gaps("n"), 7 * (50 - gaps("n_undefined")));
+    assert!(gaps("n_undefined") < 10, "{}", summary["metrics"]["icl_ms"]);
     assert_eq!(server.requests().len(), 50, "no hidden request comes before the schedule");
 }
 
