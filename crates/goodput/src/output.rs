@@ -97,24 +97,24 @@ impl Pages {
         notes: &[String],
         rows: Option<&[&'static str]>,
     ) -> Result<(), Failure> {
-        let (markdown, step) = (self.markdown.take(), self.step.take());
-        if markdown.is_some() || step.is_some() {
-            let shown = markdown::Shown::of(records, summary, rows, self.lang);
-            if let Some(step) = step {
-                step.write(&shown);
-            }
-            if let Some(files) = markdown {
-                files.write(&shown)?;
-            }
-        }
         if let Some(output) = self.csv.take() {
             let settings = summary.facts.settings;
             output.write(&wire::export::csv::file(records, &summary.definition, settings))?;
         }
-        if self.are_wanted() {
-            self.write(&[page_run(records, summary, notes)])?;
+        let (markdown, step) = (self.markdown.take(), self.step.take());
+        if markdown.is_none() && step.is_none() && !self.are_wanted() {
+            return Ok(());
         }
-        Ok(())
+        // Its pictures are drawn once, whatever shows them.
+        let run = PageRun::of(records, summary, notes);
+        let shown = markdown::Shown::of(&run, rows, self.lang);
+        if let Some(step) = step {
+            step.write(&shown);
+        }
+        if let Some(files) = markdown {
+            files.write(&shown)?;
+        }
+        self.write(&[run])
     }
 
     /// Writes what can be of several runs.
@@ -130,11 +130,6 @@ impl Pages {
     pub(crate) const fn are_wanted(&self) -> bool {
         self.html.is_some()
     }
-}
-
-/// A run as pages show it.
-pub(crate) fn page_run(records: &[Record], summary: &Summary, notes: &[String]) -> PageRun {
-    PageRun::of(records, summary, notes)
 }
 
 /// The folder of run directories.

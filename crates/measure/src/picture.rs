@@ -287,7 +287,7 @@ fn arrivals(timed: &[Timed<'_>], fine: &Grid, wide: &Grid) -> (Vec<f32>, Bins) {
                 tokens[bin] += each as f32;
             }
         }
-        if request.gaps_streamed().is_err() {
+        if !request.is_streamed() {
             continue;
         }
         for (gap, ended) in stamped.ended_gaps() {

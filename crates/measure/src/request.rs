@@ -449,6 +449,11 @@ impl<'a> Timed<'a> {
         if gaps.is_empty() { Err(Undefined::OneArrival) } else { Ok(gaps) }
     }
 
+    /// Whether the gaps of this request, where it has any, enter aggregates.
+    pub fn is_streamed(&self) -> bool {
+        self.streamed().is_ok()
+    }
+
     /// Largest gap in ms.
     pub fn stall(&self) -> Value {
         Ok(self.gaps_streamed()?.into_iter().fold(0.0, f64::max))

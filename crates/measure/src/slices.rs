@@ -1,7 +1,7 @@
 //! Parts of a run: its requests by prompt length and by label. A percentile of
 //! the whole says nothing of who waits; these say it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::outcome::Outcome;
 use crate::request::{Timed, Value};
@@ -98,20 +98,19 @@ fn by_input(timed: &[Timed<'_>]) -> Vec<Slice> {
 }
 
 fn by_label(timed: &[Timed<'_>]) -> Vec<Slice> {
-    let labels = |request: &Timed<'_>| request.record.planned.labels.clone();
-    let mut names: Vec<String> =
-        timed.iter().flat_map(labels).map(|(name, _)| name).collect::<Vec<_>>();
-    names.sort_unstable();
-    names.dedup();
+    let labels = timed.iter().flat_map(|request| &request.record.planned.labels);
+    let names: BTreeSet<&str> = labels.map(|(name, _)| name.as_str()).collect();
     let mut slices = Vec::new();
     for name in names {
-        let mut parts: BTreeMap<Part, Vec<&Timed<'_>>> = BTreeMap::new();
+        let mut parts: BTreeMap<Option<&str>, Vec<&Timed<'_>>> = BTreeMap::new();
         for request in timed {
-            let own = request.record.planned.labels.iter().find(|(known, _)| *known == name);
-            let value = own.map(|(_, value)| value.clone());
-            parts.entry(Part::Label { name: name.clone(), value }).or_default().push(request);
+            let own = request.record.planned.labels.iter().find(|(known, _)| known == name);
+            parts.entry(own.map(|(_, value)| value.as_str())).or_default().push(request);
         }
-        slices.extend(parts.into_iter().map(|(of, requests)| slice(of, &requests)));
+        slices.extend(parts.into_iter().map(|(value, requests)| {
+            let (name, value) = (name.to_owned(), value.map(str::to_owned));
+            slice(Part::Label { name, value }, &requests)
+        }));
     }
     slices
 }
@@ -141,17 +140,17 @@ fn tail_owner(timed: &[Timed<'_>]) -> Option<TailOwner> {
         return None;
     }
     waits.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let slowest = waits.len().div_ceil(100);
-    let share = |among: &[(f64, Part)], of: &Part| {
-        among.iter().filter(|(_, part)| part == of).count() as f64 / among.len() as f64
-    };
-    let (_, of) = waits[..slowest]
-        .iter()
-        .max_by(|a, b| share(&waits[..slowest], &a.1).total_cmp(&share(&waits[..slowest], &b.1)))?;
+    let slowest = &waits[..waits.len().div_ceil(100)];
+    let mut counts: BTreeMap<&Part, usize> = BTreeMap::new();
+    for (_, part) in slowest {
+        *counts.entry(part).or_default() += 1;
+    }
+    let (of, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    let all = waits.iter().filter(|(_, part)| part == of).count();
     let owner = TailOwner {
         of: of.clone(),
-        of_slowest: share(&waits[..slowest], of),
-        of_all: share(&waits, of),
+        of_slowest: count as f64 / slowest.len() as f64,
+        of_all: all as f64 / waits.len() as f64,
     };
     (owner.of_slowest >= OWNS && owner.of_slowest >= MORE_THAN * owner.of_all).then_some(owner)
 }

@@ -74,13 +74,14 @@ export function broken(request, limits) {
  * @param {number | null} seconds
  */
 export function goodput(requests, limits, seconds) {
-  const good = requests.filter((request) => broken(request, limits).length === 0);
+  const judged = requests.map((request) => broken(request, limits));
+  const good = requests.filter((_, at) => judged[at].length === 0);
   const window = seconds !== null && seconds > 0 ? seconds : null;
   const rate = (/** @type {number} */ sum) => (window === null ? null : sum / window);
   const met = (/** @type {'ttft' | 'tpot' | 'e2el'} */ name) =>
     limits[name] === null
       ? null
-      : requests.filter((request) => !broken(request, limits).includes(name)).length;
+      : judged.filter((names) => !names.includes(name)).length;
   const tokens = (/** @type {Request[]} */ of) => of.reduce((sum, one) => sum + one.tokens, 0);
   return {
     good: good.length,
@@ -139,6 +140,16 @@ export function quantile(sorted, q) {
   return fraction >= 0.5
     ? high - (high - low) * (1 - fraction)
     : low + (high - low) * fraction;
+}
+
+/**
+ * The largest of some numbers, or `least`. A call with a list's members as its
+ * arguments fails where a pasted list is long.
+ * @param {number[]} values
+ * @param {number} least
+ */
+export function largest(values, least) {
+  return values.reduce((most, value) => Math.max(most, value), least);
 }
 
 /**

@@ -501,7 +501,7 @@ function Means({ requests }) {
   const paces = sums.paces(requests);
   const shown = (/** @type {number | null} */ value) =>
     value === null ? 'n/a' : `${fixed(value, 2)} ms`;
-  const most = Math.max(...requests.map((one) => one.tokens), 1);
+  const most = sums.largest(requests.map((one) => one.tokens), 1);
   return html`<div class="means panel" id="means">
     <h3>${say('means_title')}</h3>
     <p>${say('means_lead')}</p>
@@ -530,7 +530,7 @@ function Means({ requests }) {
 function Outlier({ requests }) {
   const [extra, setExtra] = useState(/** @type {number | null} */ (null));
   const samples = requests.map((request) => request.ttft);
-  const slowest = samples.length === 0 ? 0 : Math.max(...samples);
+  const slowest = sums.largest(samples, 0);
   const place = samples.indexOf(slowest);
   const moved = samples.map((value, at) => (at === place && extra !== null ? extra : value));
   const before = sums.centre(samples);

@@ -61,11 +61,10 @@ export function set(changes) {
 }
 
 function tell() {
-  const { params } = address();
   const root = document.documentElement;
   root.lang = lang() === 'zh' ? 'zh-CN' : 'en';
-  const theme = params.get('theme');
-  if (theme === 'dark' || theme === 'light') root.dataset.theme = theme;
+  const theme = chosenTheme();
+  if (theme !== null) root.dataset.theme = theme;
   else delete root.dataset.theme;
   listeners.forEach((listener) => listener());
 }
@@ -81,10 +80,16 @@ export function lang() {
   return page.lang ?? 'en';
 }
 
+/** The theme that the address asks for; null where it leaves it to the system. */
+function chosenTheme() {
+  const theme = address().params.get('theme');
+  return theme === 'dark' || theme === 'light' ? theme : null;
+}
+
 /** Whether the page is dark now. */
 export function isDark() {
-  const theme = address().params.get('theme');
-  if (theme === 'dark' || theme === 'light') return theme === 'dark';
+  const theme = chosenTheme();
+  if (theme !== null) return theme === 'dark';
   return matchMedia('(prefers-color-scheme: dark)').matches;
 }
 

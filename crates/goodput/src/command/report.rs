@@ -7,6 +7,7 @@ use measure::facts::RunFacts;
 use measure::slo::Slo;
 use measure::summary::summarise;
 use measure::threshold::Threshold;
+use report::html::PageRun;
 use report::lang::Lang;
 
 use crate::exit::Exit;
@@ -108,7 +109,7 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
         for note in &run.notes {
             crate::say(&format!("{name}: {note}"));
         }
-        runs.push(output::page_run(&run.records, &summary, &run.notes));
+        runs.push(PageRun::of(&run.records, &summary, &run.notes));
     }
     pages.write(&runs)?;
     Ok(Exit::Ok)

@@ -3,10 +3,8 @@
 
 use std::path::Path;
 
-use measure::Record;
-use measure::picture::{Picture, picture};
-use measure::summary::Summary;
 use report::document::Document;
+use report::html::PageRun;
 use report::lang::Lang;
 use report::markdown::{Chart, render, render_within};
 use store::{Appended, Output, StoreError};
@@ -23,26 +21,20 @@ const STEP_SUMMARY_BYTES: u64 = 1 << 20;
 
 /// A run as Markdown shows it.
 pub(super) struct Shown<'a> {
-    summary: &'a Summary,
-    picture: Picture,
+    run: &'a PageRun,
     document: Document,
     lang: Lang,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn of(
-        records: &[Record],
-        summary: &'a Summary,
-        rows: Option<&[&'static str]>,
-        lang: Lang,
-    ) -> Self {
-        let document = report::content::document(summary, rows, lang);
-        Self { summary, picture: picture(records, summary), document, lang }
+    pub(super) fn of(run: &'a PageRun, rows: Option<&[&'static str]>, lang: Lang) -> Self {
+        let document = report::content::document(&run.summary, rows, lang);
+        Self { run, document, lang }
     }
 
     /// The chart where no file can stand beside the text.
     fn lines(&self) -> String {
-        report::bars::render(&self.picture, self.summary, self.lang)
+        report::bars::render(&self.run.picture, &self.run.summary, self.lang)
     }
 }
 
@@ -70,7 +62,7 @@ impl Files {
     }
 
     pub(super) fn write(self, shown: &Shown<'_>) -> Result<(), Failure> {
-        let Shown { summary, picture, document, lang } = shown;
+        let Shown { run: PageRun { summary, picture, .. }, document, lang } = shown;
         let text = match self.chart {
             Some((output, name)) => {
                 output.write(report::svg::render(picture, summary, *lang).as_bytes())?;

@@ -239,11 +239,15 @@ fn slices(page: &mut Document, slices: &Slices) {
         slice_table(page, lang.pick(words::COLUMN_PROMPT), &slices.by_input);
     }
     if let Some(owner) = &slices.tail_owner {
-        let shares = [("of_slowest", percent(owner.of_slowest)), ("of_all", percent(owner.of_all))];
-        let bucket = part_words(&owner.of, lang);
-        let mut gaps: Vec<(&str, &dyn std::fmt::Display)> = vec![("bucket", &bucket)];
-        gaps.extend(shares.iter().map(|(name, share)| (*name, share as &dyn std::fmt::Display)));
-        page.sentence(2, &lang.fill(words::TAIL_OWNER, &gaps));
+        let owner = lang.fill(
+            words::TAIL_OWNER,
+            &[
+                ("bucket", &part_words(&owner.of, lang)),
+                ("of_slowest", &percent(owner.of_slowest)),
+                ("of_all", &percent(owner.of_all)),
+            ],
+        );
+        page.sentence(2, &owner);
     }
     for parts in slices.by_label.chunk_by(|one, next| label_of(one) == label_of(next)) {
         let name = label_of(&parts[0]);

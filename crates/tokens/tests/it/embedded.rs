@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use measure::{Span, Tokens};
+use measure::Tokens;
 use proptest::prelude::*;
 use tokens::{Bpe, VocabularyError, embedded, pieces};
 use workload::digest::Digest;
-use workload::prompt::{CacheRegime, Content, PromptSource, RunNonce};
-use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop, Think, Tokenizer};
+use workload::prompt::{CacheRegime, PromptSource, RunNonce};
+use workload::schedule::Schedule;
+use workload::{Lengths, Lexicon, Tokenizer};
 
 use crate::trainer;
+use crate::written::{self, texts};
 
 /// Pairs that the vocabulary holds: 4096 tokens with the single bytes.
 const PAIRS: usize = 3840;
@@ -21,26 +22,8 @@ static LEXICON: LazyLock<Arc<Lexicon>> =
 
 fn schedule(tokens: u32, count: u32, seed: u64, cache: CacheRegime) -> Schedule {
     let lexicon = Arc::clone(&LEXICON);
-    let spec = Spec {
-        seed,
-        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
-        stop: Stop::Count(count),
-        prompts: PromptSource::Exact { input: Lengths::fixed(tokens).unwrap(), lexicon },
-        output: OutputLength::Unlimited,
-        output_forced: false,
-        cache,
-        nonce_in_own_prompts: false,
-        labels: Vec::new(),
-    };
-    Schedule::draw(spec).unwrap().0
-}
-
-fn texts(schedule: &Schedule, nonce: u64) -> Vec<String> {
-    let text = |request| match schedule.prompt(&request, RunNonce::new(nonce)).content {
-        Content::Text(text) => text,
-        Content::Messages(_) => panic!("a written prompt is a text"),
-    };
-    schedule.requests().map(text).collect()
+    let prompts = PromptSource::Exact { input: Lengths::fixed(tokens).unwrap(), lexicon };
+    written::schedule(prompts, count, seed, cache)
 }
 
 #[test]

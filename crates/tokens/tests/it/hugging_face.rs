@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use measure::Span;
 use tokens::read;
 use workload::prompt::{CacheRegime, PromptSource, RunNonce};
-use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop, Think};
+use workload::{Lengths, Lexicon};
+
+use crate::written::schedule;
 
 /// Three words, an unknown one, and a special one.
 const SMALL: &str = r#"{"version":"1.0","truncation":{"direction":"Right","max_length":2,
@@ -65,24 +65,9 @@ fn a_models_tokenizer_makes_exact_lengths() {
     let lexicon = Arc::new(Lexicon::proven(&*tokenizer).unwrap());
     for regime in CacheRegime::ALL {
         for (tokens, count) in [(1, 20), (2, 20), (8, 20), (9, 20), (512, 100), (4096, 3)] {
-            let schedule = schedule(&lexicon, tokens, count, *regime);
+            let (input, lexicon) = (Lengths::fixed(tokens).unwrap(), Arc::clone(&lexicon));
+            let schedule = schedule(PromptSource::Exact { input, lexicon }, count, 0, *regime);
             assert_eq!(schedule.check_lengths(&*tokenizer, RunNonce::new(1)), Ok(count));
         }
     }
-}
-
-fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime) -> Schedule {
-    let lexicon = Arc::clone(lexicon);
-    let spec = Spec {
-        seed: 0,
-        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
-        stop: Stop::Count(count),
-        prompts: PromptSource::Exact { input: Lengths::fixed(tokens).unwrap(), lexicon },
-        output: OutputLength::Unlimited,
-        output_forced: false,
-        cache,
-        nonce_in_own_prompts: false,
-        labels: Vec::new(),
-    };
-    Schedule::draw(spec).unwrap().0
 }

@@ -3,3 +3,4 @@
 mod embedded;
 mod hugging_face;
 mod trainer;
+mod written;

@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use measure::Span;
-use workload::prompt::{CacheRegime, Content, PromptSource, RunNonce};
-use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Load, Stop, Think};
+use workload::Lengths;
+use workload::prompt::{CacheRegime, PromptSource};
+
+use crate::written::{schedule, texts};
 
 /// Learns pairs by frequency: the most frequent pair in the pieces of a text
 /// is joined, again and again; of equally frequent ones the smallest.
@@ -88,23 +88,8 @@ pub(crate) fn corpus() -> String {
 }
 
 fn prose() -> String {
-    let spec = Spec {
-        seed: 1,
-        load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
-        stop: Stop::Count(64),
-        prompts: PromptSource::Synthetic { input: Lengths::fixed(1000).unwrap() },
-        output: OutputLength::Unlimited,
-        output_forced: false,
-        cache: CacheRegime::AsIs,
-        nonce_in_own_prompts: false,
-        labels: Vec::new(),
-    };
-    let (schedule, _) = Schedule::draw(spec).unwrap();
-    let text = |request| match schedule.prompt(&request, RunNonce::new(0)).content {
-        Content::Text(text) => text,
-        Content::Messages(_) => panic!("prose is a text"),
-    };
-    schedule.requests().map(text).collect::<Vec<_>>().join("\n")
+    let prompts = PromptSource::Synthetic { input: Lengths::fixed(1000).unwrap() };
+    texts(&schedule(prompts, 64, 1, CacheRegime::AsIs), 0).join("\n")
 }
 
 #[test]

@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+#[cfg(test)]
+mod case;
 pub mod columns;
 pub mod custom;
 pub mod hub;

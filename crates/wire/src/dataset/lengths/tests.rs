@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::dataset::case::expect;
 
 const D05: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -11,16 +12,6 @@ const D07: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../testdata/cases/datasets/D07_azure2023.csv"
 ));
-
-fn expect(id: &str) -> Value {
-    let cases: Value = serde_json::from_str(include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/cases/cases.json"
-    )))
-    .unwrap();
-    let cases = cases["cases"].as_array().unwrap();
-    cases.iter().find(|case| case["id"] == id).unwrap()["expect"].clone()
-}
 
 fn load(bytes: &[u8]) -> (Vec<LengthRow>, DatasetNotes) {
     read(bytes, &Columns::default(), None)

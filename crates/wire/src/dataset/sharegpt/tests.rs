@@ -4,21 +4,12 @@ use workload::estimate_tokens;
 
 use super::*;
 use crate::dataset::Refusal;
+use crate::dataset::case::expect;
 
 const D01: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../testdata/cases/datasets/D01_sharegpt_broken.json"
 ));
-
-fn expect(id: &str) -> Value {
-    let cases: Value = serde_json::from_str(include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../testdata/cases/cases.json"
-    )))
-    .unwrap();
-    let cases = cases["cases"].as_array().unwrap();
-    cases.iter().find(|case| case["id"] == id).unwrap()["expect"].clone()
-}
 
 fn load(bytes: &[u8]) -> (Vec<Prompt>, DatasetNotes) {
     read(bytes, Pairing::RoleAware, Bounds::VLLM, &estimate_tokens)
