@@ -196,8 +196,13 @@ impl Lexicon {
     /// A word of one token in place of one that is too long; which one depends
     /// on the place, so that ends of prompts differ.
     pub(crate) fn filler(&self, form: Form, place: u32) -> Word {
+        self.numbered(form, u64::from(place))
+    }
+
+    /// A word of one token for a number; numbers in a row have different ones.
+    pub(crate) fn numbered(&self, form: Form, number: u64) -> Word {
         let fillers = &self.fillers[form as usize];
-        fillers[place as usize % fillers.len()]
+        fillers[(number % fillers.len() as u64) as usize]
     }
 
     /// True when a text of all words, in an order of the round's own and with
@@ -218,7 +223,10 @@ impl Lexicon {
                 };
                 text.push_str(mark);
                 cost += mark.len() as u32;
-                form = if mark == "." { Form::Sentence } else { Form::Within };
+                // Capitals follow words without a mark too, where a piece ends
+                // in the middle of a sentence.
+                let opens = mark == "." || place % 7 == 6;
+                form = if opens { Form::Sentence } else { Form::Within };
             }
             tokenizer.count(&text) == cost
         })

@@ -10,6 +10,7 @@ pub mod digest;
 pub mod length;
 pub mod lexicon;
 pub mod load;
+pub mod piece;
 pub mod prompt;
 pub mod schedule;
 pub mod shape;
@@ -24,6 +25,7 @@ pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
 pub use length::{LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
+pub use piece::Piece;
 pub use prompt::{
     CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
     estimate_tokens,

@@ -8,6 +8,7 @@ use measure::{Span, Tokens};
 use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::lexicon::Lexicon;
+use crate::piece::Piece;
 use crate::stream::Stream;
 use crate::text;
 
@@ -309,21 +310,20 @@ impl RunNonce {
     }
 }
 
-/// The prompt written for request `index`: it depends on these arguments only,
-/// not on which worker asks or when.
+/// The prompt written of these pieces for request `index`: it depends on these
+/// arguments only, not on which worker asks or when.
 pub(crate) fn written(
     seed: u64,
     index: u32,
-    tokens: Tokens,
+    pieces: &[Piece],
     lexicon: &Lexicon,
     regime: CacheRegime,
     nonce: RunNonce,
 ) -> Prompt {
-    let mut stream = Stream::numbered(seed, "prompt", u64::from(index));
     let mut nonce = nonce.stream(regime, index);
     Prompt {
-        content: Content::Text(text::write(tokens.get(), lexicon, &mut stream, nonce.as_mut())),
-        input_tokens: Some(tokens),
+        content: Content::Text(text::write(pieces, seed, lexicon, nonce.as_mut())),
+        input_tokens: Some(Tokens::new(pieces.iter().map(|piece| piece.tokens).sum())),
         max_output_tokens: None,
         source_row: None,
         labels: Vec::new(),

@@ -6,6 +6,7 @@ use crate::arrival::Arrivals;
 use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::load::{HORIZON, Load, LoadError, Stop};
+use crate::piece::Piece;
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
@@ -418,6 +419,18 @@ impl Schedule {
         }
     }
 
+    /// The pieces that the prompt written for request `index` has: those that
+    /// it shares with others, then its own.
+    fn pieces(&self, index: u32, tokens: Tokens) -> Vec<Piece> {
+        let leading = match &self.spec.prompts {
+            PromptSource::List { .. }
+            | PromptSource::Synthetic { .. }
+            | PromptSource::Exact { .. }
+            | PromptSource::Lengths { .. } => Vec::new(),
+        };
+        Piece::of_prompt(&leading, index, tokens.get())
+    }
+
     /// Every request in order; without end for an endless plan.
     pub fn requests(&self) -> impl Iterator<Item = Request> + '_ {
         (0..self.count().unwrap_or(u32::MAX)).filter_map(|index| self.request(index))
@@ -436,8 +449,9 @@ impl Schedule {
                 prompt::listed(&prompts[place as usize], request.index, cache, nonce)
             }
             (PromptRef::Written(tokens), _) => {
+                let pieces = self.pieces(request.index, tokens);
                 let lexicon = source.lexicon();
-                prompt::written(self.spec.seed, request.index, tokens, lexicon, cache, nonce)
+                prompt::written(self.spec.seed, request.index, &pieces, lexicon, cache, nonce)
             }
             (PromptRef::Listed(_), _) => {
                 panic!("a request of another schedule: this one has no list of prompts")

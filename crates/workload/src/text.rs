@@ -1,6 +1,7 @@
 //! Text of our own: sentences from the word lists, and nonces.
 
 use crate::lexicon::{Form, Lexicon, Word};
+use crate::piece::Piece;
 use crate::stream::Stream;
 
 /// Nouns in a nonce. Seven of the list are 63.6 bits: two runs in a million
@@ -10,33 +11,38 @@ const NONCE_NOUNS: u32 = 7;
 /// Tokens of a whole nonce: its nouns and a full stop.
 pub(crate) const NONCE_TOKENS: u32 = NONCE_NOUNS + 1;
 
-/// A text of `tokens` tokens by the costs of the lexicon. It ends where the
-/// count is reached, in the middle of a sentence if need be, and then with a
-/// full stop in place of the last word. `nonce` gives the first words; a text
-/// shorter than the nonce is nothing but its beginning.
+/// The text of these pieces, one after the other, each of exactly its tokens by
+/// the costs of the lexicon. A piece ends where its count is reached, in the
+/// middle of a sentence if need be, and then with a full stop in place of the
+/// last word. `nonce` gives the first words of the first piece; a piece shorter
+/// than the nonce is nothing but its beginning.
 pub(crate) fn write(
-    tokens: u32,
+    pieces: &[Piece],
+    seed: u64,
     lexicon: &Lexicon,
-    stream: &mut Stream,
-    nonce: Option<&mut Stream>,
+    mut nonce: Option<&mut Stream>,
 ) -> String {
+    let tokens = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.tokens));
     let mut writer = Writer {
         lexicon,
         // About six bytes a word with its space; the cap keeps a hostile
         // length from reserving before a word is written.
         text: String::with_capacity(6 * tokens.min(1 << 20) as usize),
-        left: tokens,
+        left: 0,
         after_word: false,
         open_sentence: true,
     };
-    if let Some(nonce) = nonce {
-        for _ in 0..NONCE_NOUNS {
-            writer.word(nonce.pick(&lexicon.nouns));
+    for (place, piece) in pieces.iter().enumerate() {
+        writer.begin(piece);
+        if let Some(nonce) = nonce.take() {
+            writer.nonce(nonce);
+        } else if place > 0 {
+            writer.part(piece);
         }
-        writer.full_stop();
-    }
-    while writer.left > 0 {
-        writer.sentence(stream);
+        let mut stream = piece.stream(seed);
+        while writer.left > 0 {
+            writer.sentence(&mut stream);
+        }
     }
     writer.text
 }
@@ -44,11 +50,10 @@ pub(crate) fn write(
 /// A nonce by itself, `NONCE_TOKENS` long by words and marks, to be put before
 /// a text.
 pub(crate) fn nonce(stream: &mut Stream) -> String {
-    let lexicon = Lexicon::by_words();
-    write(NONCE_TOKENS, lexicon, &mut Stream::new(0, "unused"), Some(stream))
+    write(&[Piece::own(0, NONCE_TOKENS)], 0, Lexicon::by_words(), Some(stream))
 }
 
-/// Writes words and marks until nothing is left of the count; what comes after
+/// Writes words and marks until nothing is left of a piece; what comes after
 /// is dropped, so the grammar below need not look at it.
 struct Writer<'a> {
     lexicon: &'a Lexicon,
@@ -59,6 +64,28 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Begins a piece, whatever the one before it ended with.
+    fn begin(&mut self, piece: &Piece) {
+        self.left = piece.tokens;
+        self.after_word = false;
+        self.open_sentence = true;
+    }
+
+    fn nonce(&mut self, stream: &mut Stream) {
+        for _ in 0..NONCE_NOUNS {
+            self.word(stream.pick(&self.lexicon.nouns));
+        }
+        self.full_stop();
+    }
+
+    /// A first word of one token by the piece's number. Sentences mostly begin
+    /// with one of a few words, so pieces after a shared one would share a word
+    /// or two more, and the shared length would not be the one asked for.
+    fn part(&mut self, piece: &Piece) {
+        let (_, number) = piece.stream;
+        self.word(self.lexicon.numbered(Form::Sentence, number));
+    }
+
     fn word(&mut self, word: Word) {
         if self.left == 0 {
             return;

@@ -10,8 +10,8 @@ fn text_of(prompt: &Prompt) -> &str {
 }
 
 fn write(seed: u64, index: u32, tokens: u32, regime: CacheRegime, nonce: u64) -> String {
-    let (tokens, lexicon) = (Tokens::new(tokens), Lexicon::by_words());
-    let prompt = written(seed, index, tokens, lexicon, regime, RunNonce::new(nonce));
+    let (pieces, lexicon) = ([Piece::own(index, tokens)], Lexicon::by_words());
+    let prompt = written(seed, index, &pieces, lexicon, regime, RunNonce::new(nonce));
     text_of(&prompt).to_owned()
 }
 
