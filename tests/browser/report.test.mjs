@@ -28,7 +28,7 @@ function goodput(...words) {
 }
 
 function bench(html, ...words) {
-  const common = ['--runs-dir', runs, '--disable-tqdm', '--html', file(html)];
+  const common = ['--runs-dir', runs, '--disable-tqdm', '--seed', '0', '--html', file(html)];
   return goodput('bench', ...common, ...words);
 }
 

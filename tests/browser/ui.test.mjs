@@ -30,7 +30,7 @@ let ids;
 before(async () => {
   for (let run = 0; run < 2; run += 1) {
     // A busy machine makes a run INVALID, which is no matter here.
-    execFileSync(goodput, ['bench', '-n', '20', '--request-rate', '20', '--goodput', 'ttft:300',
+    execFileSync(goodput, ['bench', '-n', '20', '--seed', '0', '--request-rate', '20', '--goodput', 'ttft:300',
       'tpot:60', '--runs-dir', runs, '--disable-tqdm', '--allow-invalid'], { stdio: 'ignore' });
   }
   ids = readdirSync(runs).sort();

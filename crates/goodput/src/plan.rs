@@ -104,6 +104,7 @@ pub(crate) fn resolve(
     let address = address(&mut reader);
     let embedded = address.is_none();
     let api = api(&mut reader, address.as_ref());
+    // The caller draws one where none was given; this is after a wrong one.
     let seed = reader.value("seed", "a whole number from 0").unwrap_or(0);
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let takes_tools = api.entry().takes_messages;

@@ -32,6 +32,7 @@ use crate::{host, output};
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
+    let settings = &with_seed(settings.clone())?;
     let read = |path: &str, limit: u64| {
         store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
     };
@@ -77,6 +78,15 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let finished = session.measure(resolved, directory)?;
     let outputs = Outputs { json, copy, pages, lang };
     finished.publish(settings, &plan, outputs)
+}
+
+/// Draws the seed that nobody gave. One seed for everybody would give the same
+/// prompts each time, and the second run would measure the prefix cache. 32
+/// bits are short enough to be typed again.
+fn with_seed(mut settings: Settings) -> Result<Settings, Failure> {
+    let seed = u32::from_le_bytes(host::random().map_err(Failure::internal)?);
+    settings.set_drawn("seed", seed.to_string());
+    Ok(settings)
 }
 
 /// Where the results go.
@@ -182,12 +192,13 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
         json.write(&object)?;
     } else {
         crate::print(&format!(
-            "{}\n{} · {}\nrequests {}\nschedule {}{}",
+            "{}\n{} · {}\nrequests {}\nschedule {}, seed {}{}",
             schedule.load().describe(),
             plan.workload.source,
             plan.workload.cache_regime,
             schedule.count().map_or("no fixed number".to_owned(), |count| count.to_string()),
             schedule.hash(),
+            plan.spec.seed,
             phase_table(&schedule.phases())
         ));
     }

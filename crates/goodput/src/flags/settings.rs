@@ -1,5 +1,6 @@
 //! What the user typed, with where each value came from, and the reading of
-//! values. Precedence: command line, environment, config file, default.
+//! values. Precedence: command line, environment, config file, default. A seed
+//! that nobody gave is drawn.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,6 +17,7 @@ pub(crate) enum Origin {
     CommandLine,
     Environment,
     ConfigFile,
+    Drawn,
 }
 
 impl Origin {
@@ -24,6 +26,7 @@ impl Origin {
             Self::CommandLine => "command line",
             Self::Environment => "environment",
             Self::ConfigFile => "config file",
+            Self::Drawn => "drawn",
         }
     }
 }
@@ -177,6 +180,11 @@ impl Settings {
     /// Sets a value as if it had been typed: for the positional URL.
     pub(crate) fn set(&mut self, name: &'static str, value: String) {
         self.given.insert(name, (vec![value], Origin::CommandLine));
+    }
+
+    /// Gives a flag that nobody gave a value from the system's randomness.
+    pub(crate) fn set_drawn(&mut self, name: &'static str, value: String) {
+        self.given.entry(name).or_insert((vec![value], Origin::Drawn));
     }
 
     /// Every setting as it may be stored: name, value, origin.

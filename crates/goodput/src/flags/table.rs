@@ -238,7 +238,13 @@ pub(crate) const BENCH: &[Flag] = &[
         ),
         &["think"],
     ),
-    flag(LOAD, "seed", One("N"), Same, "Seed of arrivals, lengths and prompts [0]"),
+    flag(
+        LOAD,
+        "seed",
+        One("N"),
+        Other("drawn and printed unless given; vLLM's default is 0, which repeats the prompts"),
+        "Seed of arrivals, lengths and prompts: the same seed repeats them [drawn]",
+    ),
     flag(
         LOAD,
         "num-warmups",

@@ -52,6 +52,25 @@ fn the_schedule_depends_on_the_seed_and_not_on_threads() {
 }
 
 #[test]
+fn a_seed_that_nobody_gave_is_drawn_and_told() {
+    let workplace = Workplace::new();
+    let drawn = || {
+        let mut command = workplace.command(&["bench", "-n", "9", "--dry-run", "--json", "-"]);
+        let plan = Told::of(command.env_remove("GOODPUT_SEED").output().unwrap()).exits(0).json();
+        let seed = plan["seed"].as_u64().unwrap();
+        assert_eq!(setting(&plan, "seed"), Some((seed.to_string().as_str(), "drawn")));
+        (seed, plan["schedule_hash"].clone())
+    };
+    let (first, second) = (drawn(), drawn());
+    assert!(first.0 != second.0 && first.1 != second.1);
+    let seed = first.0.to_string();
+    let again = plan(&workplace, &["-n", "9", "--seed", &seed]);
+    assert_eq!(again["schedule_hash"], first.1, "the seed repeats the schedule");
+    let shown = workplace.run(&["bench", "-n", "9", "--seed", &seed, "--dry-run"]).exits(0).out;
+    assert!(shown.contains(&format!("seed {seed}")), "{shown}");
+}
+
+#[test]
 fn the_hash_of_a_run_is_that_of_its_dry_run() {
     let workplace = Workplace::new();
     let arguments = ["--request-rate", "80", "-n", "6", "--isl", "8", "--osl", "2"];
@@ -104,7 +123,7 @@ fn a_config_file_can_come_from_the_environment() {
     let workplace = Workplace::new();
     workplace.file("a.toml", "seed = 41\n");
     let mut command = workplace.command(&["bench", "--dry-run", "--json", "-"]);
-    command.env("GOODPUT_CONFIG", "a.toml");
+    command.env("GOODPUT_CONFIG", "a.toml").env_remove("GOODPUT_SEED");
     assert_eq!(Told::of(command.output().unwrap()).exits(0).json()["seed"], 41);
 }
 
