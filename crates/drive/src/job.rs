@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::head;
 use workload::digest::Digest;
-use workload::prompt::{Content, RunNonce};
+use workload::prompt::{Content, Message, RunNonce};
 use workload::schedule::Schedule;
 
 use crate::connection::Target;
@@ -73,23 +73,26 @@ impl Job {
     pub(crate) fn wire_prompt(&self, content: Content) -> Prompt {
         match content {
             Content::Text(text) => Prompt::Text(text),
-            Content::Messages(messages) => Prompt::Messages(
-                messages
-                    .into_iter()
-                    .map(|message| json!({"role": message.role, "content": message.content}))
-                    .collect(),
-            ),
+            Content::Messages(messages) => {
+                Prompt::Messages(messages.into_iter().map(json_of).collect())
+            }
         }
     }
 
-    /// The fields that are merged into a body last, with a row's tools among
-    /// them where the API takes any and the flags give no others.
-    pub(crate) fn extra_body(&self, tools: Option<&str>) -> Map<String, Value> {
+    /// The fields that are merged into a body last, with those of a prompt
+    /// among them where the flags give no others. Tools have a place in APIs of
+    /// messages only.
+    pub(crate) fn extra_body(&self, of_prompt: &[(String, String)]) -> Map<String, Value> {
         let mut fields = self.template.extra_body.clone();
-        // The loader made the text from JSON, so it is some.
-        let tools = tools.and_then(|tools| serde_json::from_str(tools).ok());
-        if let Some(tools) = tools.filter(|_: &Value| self.api.entry().takes_messages) {
-            fields.entry("tools").or_insert(tools);
+        let takes_tools = self.api.entry().takes_messages;
+        for (name, value) in of_prompt {
+            if !takes_tools && TOOLS.contains(&name.as_str()) {
+                continue;
+            }
+            // The loader made the text from JSON, so it is some.
+            if let Ok(value) = serde_json::from_str(value) {
+                fields.entry(name.as_str()).or_insert(value);
+            }
         }
         fields
     }
@@ -124,6 +127,20 @@ impl Job {
     }
 }
 
+/// Members of a body that only APIs of messages have a place for.
+const TOOLS: &[&str] = &["tools", "tool_choice"];
+
+/// A message as the object that goes into the request.
+fn json_of(message: Message) -> Value {
+    let mut object = json!({"role": message.role, "content": message.content});
+    // The loader made the text from an object, so it is one.
+    let members = message.members.and_then(|members| serde_json::from_str(&members).ok());
+    if let (Some(Value::Object(members)), Some(object)) = (members, object.as_object_mut()) {
+        object.extend::<Map<String, Value>>(members);
+    }
+    object
+}
+
 /// A W3C trace context whose ids are made from the run and the request, so
 /// that server traces can be joined with rows.
 fn trace_parent(run_id: &str, index: u32) -> String {
@@ -131,4 +148,19 @@ fn trace_parent(run_id: &str, index: u32) -> String {
     let low = high.rotate_left(32) ^ u64::from(index);
     // A span id of zero is invalid, so the index counts from one.
     format!("00-{high:016x}{low:016x}-{:016x}-01", u64::from(index) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_a_message_go_into_the_request_and_win() {
+        let call = r#"{"content":null,"tool_calls":[{"id":"a"}]}"#;
+        let called = Message { members: Some(call.to_owned()), ..Message::new("assistant", "") };
+        let want = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a"}]});
+        assert_eq!(json_of(called), want);
+        let want = json!({"role": "user", "content": "hi"});
+        assert_eq!(json_of(Message::new("user", "hi")), want);
+    }
 }

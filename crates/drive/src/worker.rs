@@ -269,7 +269,7 @@ impl Worker {
         let job = &self.job;
         let prompt = job.schedule.prompt(request, job.nonce);
         let spec = RequestSpec {
-            extra_body: job.extra_body(prompt.tools.as_deref()),
+            extra_body: job.extra_body(&prompt.body),
             prompt: job.wire_prompt(prompt.content),
             max_output_tokens: request.max_output_tokens.map(measure::Tokens::get),
             ignore_eos: request.output_forced && job.api.entry().can_ignore_eos,

@@ -19,6 +19,17 @@ pub struct Message {
     pub role: String,
     /// The text.
     pub content: String,
+    /// Further members of the message, as the text of a JSON object: the tool
+    /// calls of an answer, the call that a result belongs to. They win where
+    /// they have the name of one of the two above.
+    pub members: Option<String>,
+}
+
+impl Message {
+    /// A message of a text alone.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { role: role.into(), content: content.into(), members: None }
+    }
 }
 
 /// What a prompt holds.
@@ -45,9 +56,9 @@ pub struct Prompt {
     /// Labels that its source gives it, name and value: they join those of the
     /// run, and win where both have the name.
     pub labels: Vec<(String, String)>,
-    /// Descriptions of the tools that the model may call, as the JSON list that
-    /// goes into the request.
-    pub tools: Option<String>,
+    /// Members of the request's body that belong to this prompt, such as
+    /// `tools`: name, and the text of a JSON value.
+    pub body: Vec<(String, String)>,
 }
 
 impl Prompt {
@@ -60,8 +71,13 @@ impl Prompt {
             max_output_tokens: None,
             source_row: None,
             labels: Vec::new(),
-            tools: None,
+            body: Vec::new(),
         }
+    }
+
+    /// The text of this member of the body.
+    pub fn member(&self, name: &str) -> Option<&str> {
+        self.body.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Puts a nonce before everything else and counts it in.
@@ -87,12 +103,19 @@ impl Prompt {
                 digest.raw(b"m").number(messages.len() as u64);
                 for message in messages {
                     digest.text(&message.role).text(&message.content);
+                    if let Some(members) = &message.members {
+                        digest.raw(b"+").text(members);
+                    }
                 }
             }
         }
         // Only where there are any, so that prompts without keep their digest.
-        if let Some(tools) = &self.tools {
-            digest.raw(b"u").text(tools);
+        for (name, value) in &self.body {
+            match name.as_str() {
+                // As it was when tools were all that a row could bring along.
+                "tools" => digest.raw(b"u").text(value),
+                name => digest.raw(b"b").text(name).text(value),
+            };
         }
     }
 }
@@ -327,7 +350,7 @@ pub(crate) fn written(
         max_output_tokens: None,
         source_row: None,
         labels: Vec::new(),
-        tools: None,
+        body: Vec::new(),
     }
 }
 

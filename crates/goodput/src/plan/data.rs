@@ -226,7 +226,7 @@ fn said(rows: &Rows, notes: &DatasetNotes, takes_tools: bool) -> Vec<String> {
         said.push("rows of one session are sent alone, not as turns of a conversation".to_owned());
     }
     let has_tools =
-        matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.tools.is_some()));
+        matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.member("tools").is_some()));
     if has_tools && !takes_tools {
         said.push("the tools of the rows are not sent: this API has no place for them".to_owned());
     }

@@ -121,7 +121,7 @@ fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result
         max_output_tokens: length.map(length_of).transpose()?,
         source_row: None,
         labels: labels::of_row(object)?,
-        tools: present("tools").map(labels::tools).transpose()?,
+        body: present("tools").map(labels::tools).transpose()?.into_iter().collect(),
     })
 }
 
@@ -151,7 +151,7 @@ pub(super) fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
             Value::Array(parts) => parts.iter().map(text_part).collect::<Option<String>>()?,
             _ => return None,
         };
-        Some(Message { role, content })
+        Some(Message::new(role, content))
     };
     messages.iter().map(message_of).collect::<Option<_>>().ok_or(Reason::BadMessages)
 }

@@ -121,7 +121,7 @@ fn prompt_of(
         max_output_tokens,
         source_row: None,
         labels,
-        tools,
+        body: tools.into_iter().collect(),
     })
 }
 

@@ -40,10 +40,12 @@ pub(super) fn value(value: &Value) -> Result<String, Reason> {
     if (1..=MAX_CHARS).contains(&chars) { Ok(text) } else { Err(Reason::BadLabel) }
 }
 
-/// A list of tools, checked to be one of objects.
-pub(super) fn tools(value: &Value) -> Result<String, Reason> {
+/// A list of tools, checked to be one of objects, as the body's member.
+pub(super) fn tools(value: &Value) -> Result<(String, String), Reason> {
     match value {
-        Value::Array(tools) if tools.iter().all(Value::is_object) => Ok(value.to_string()),
+        Value::Array(tools) if tools.iter().all(Value::is_object) => {
+            Ok(("tools".to_owned(), value.to_string()))
+        }
         _ => Err(Reason::BadTools),
     }
 }

@@ -68,7 +68,7 @@ fn prompt_of(
         max_output_tokens: None,
         source_row: None,
         labels: category.map(|category| ("category".to_owned(), category)).into_iter().collect(),
-        tools: None,
+        body: Vec::new(),
     })
 }
 

@@ -131,10 +131,9 @@ fn prompt_of(
     bounds.check(prompt, answer)?;
     let content = match system {
         None => Content::Text(question),
-        Some(system) => Content::Messages(vec![
-            Message { role: "system".to_owned(), content: system },
-            Message { role: "user".to_owned(), content: question },
-        ]),
+        Some(system) => {
+            Content::Messages(vec![Message::new("system", system), Message::new("user", question)])
+        }
     };
     Ok(Prompt {
         content,
@@ -143,7 +142,7 @@ fn prompt_of(
         max_output_tokens: Some(Tokens::new(answer.clamp(1, workload::MAX_TOKENS))),
         source_row: Some(conversation.place.number()),
         labels: Vec::new(),
-        tools: None,
+        body: Vec::new(),
     })
 }
 

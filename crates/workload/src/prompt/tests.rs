@@ -80,8 +80,8 @@ fn a_nonce_goes_before_a_listed_prompt_when_asked() {
     assert_eq!(listed(&plain, 0, CacheRegime::AsIs, nonce), plain);
     let chat = Prompt {
         content: Content::Messages(vec![
-            Message { role: "system".into(), content: "Be brief.".into() },
-            Message { role: "user".into(), content: "Hello".into() },
+            Message::new("system", "Be brief."),
+            Message::new("user", "Hello"),
         ]),
         ..plain
     };

@@ -215,7 +215,7 @@ fn labels_and_tools_of_a_line_are_kept() {
         prompt.labels,
         [label("gold", "true"), label("label", "chat"), label("tenant", "t1")]
     );
-    assert_eq!(prompt.tools.as_deref(), Some(r#"[{"type":"function"}]"#));
+    assert_eq!(prompt.member("tools"), Some(r#"[{"type":"function"}]"#));
     let prompt = one(r#"{"prompt":"a","label":{"tenant":3}}"#).unwrap();
     assert_eq!(prompt.labels, [label("tenant", "3")]);
     for (line, reason) in [
