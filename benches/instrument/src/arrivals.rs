@@ -80,6 +80,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
         cache: CacheRegime::AsIs,
         nonce_in_own_prompts: false,
         labels: Vec::new(),
+        routing: workload::Routing::default(),
     };
     let request = |index: u32, at: At, tokens: u32| Request {
         index,
@@ -91,6 +92,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
         input_tokens: None,
         max_output_tokens: Some(Tokens::new(tokens)),
         output_forced: true,
+        route: workload::Route::default(),
     };
     // The long answers outlast the arrivals by half a second.
     let long = ((SETTLED.s() + seconds + 0.5) * 1e6 / interval_us).ceil() as u32;

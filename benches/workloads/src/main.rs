@@ -45,6 +45,7 @@ fn schedule(tokenizer: &dyn Tokenizer) -> Schedule {
         cache: CacheRegime::Cold,
         nonce_in_own_prompts: false,
         labels: Vec::new(),
+        routing: workload::Routing::default(),
     };
     Schedule::draw(spec).expect("a closed loop of a count can be drawn").0
 }

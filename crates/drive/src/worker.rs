@@ -268,13 +268,17 @@ impl Worker {
     fn prepare(&self, request: &Request) -> Prepared {
         let job = &self.job;
         let prompt = job.schedule.prompt(request, job.nonce);
-        let spec = RequestSpec {
+        let mut spec = RequestSpec {
             extra_body: job.extra_body(&prompt.body),
             prompt: job.wire_prompt(prompt.content),
             max_output_tokens: request.max_output_tokens.map(measure::Tokens::get),
             ignore_eos: request.output_forced && job.api.entry().can_ignore_eos,
+            priority: request.route.priority.filter(|_| job.api.entry().takes_priority),
             ..job.template.clone()
         };
+        if let Some(model) = &request.route.model {
+            spec.model.clone_from(model);
+        }
         let bytes = job.encode(request.index, &job.api.body(&spec));
         let intended_at = match request.after {
             After::Instant(at) => at,

@@ -14,13 +14,14 @@ use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
 use wire::run::Setting;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, Stop, Think, Tokenizer};
+use workload::{Lengths, Lexicon, Load, ModelKind, Routing, Stop, Think, Tokenizer};
 
 use crate::flags::{Reader, Settings, UsageError};
 use crate::tokenizer;
 
 mod data;
 mod load;
+mod routing;
 
 /// Spread of lengths when none was given: everything equal would hide how a
 /// server treats unequal requests.
@@ -55,6 +56,18 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The models asked for, as a result shows them; `base` is the run's own,
+    /// which adapters are of.
+    pub(crate) fn models_shown(&self, base: &str) -> String {
+        match &self.spec.routing.models {
+            Some((ModelKind::Model, choice)) => {
+                let names = choice.options().iter().map(|(name, _)| name.as_str());
+                names.collect::<Vec<_>>().join(", ")
+            }
+            _ => base.to_owned(),
+        }
+    }
+
     /// The settings that nobody gave, with the values that they took: a run
     /// must be repeatable by a version with other defaults.
     pub(crate) fn defaults(&self, settings: &Settings, schedule: &Schedule) -> Vec<Setting> {
@@ -107,12 +120,13 @@ pub(crate) fn resolve(
     // The caller draws one where none was given; this is after a wrong one.
     let seed = reader.value("seed", "a whole number from 0").unwrap_or(0);
     let tokenizer = tokenizer(&mut reader, &read, embedded);
-    let takes_tools = api.entry().takes_messages;
     let (prompts, output, mut workload) =
-        workload(&mut reader, &read, embedded, takes_tools, tokenizer.as_ref());
+        workload(&mut reader, &read, embedded, api, tokenizer.as_ref());
     let (load, stop) = load::load(&mut reader, embedded, &prompts, &mut workload.notes);
     let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
+    let routing = routing::routing(&mut reader, api);
+    workload.notes.extend(routing::said(&routing));
     let template = template(&mut reader, api);
     let slo = slo(&mut reader);
     let thresholds = thresholds(&mut reader, slo.is_some());
@@ -126,10 +140,7 @@ pub(crate) fn resolve(
     }
     let plan = Plan {
         api,
-        model: settings
-            .text("served-model-name")
-            .or_else(|| settings.text("model"))
-            .map(str::to_owned),
+        model: model(settings, &routing),
         spec: Spec {
             seed,
             load,
@@ -140,6 +151,7 @@ pub(crate) fn resolve(
             cache,
             nonce_in_own_prompts: settings.has("prefix-cache"),
             labels: Vec::new(),
+            routing,
         },
         warmups: reader.value("num-warmups", "a whole number from 0").unwrap_or(0),
         workload,
@@ -164,6 +176,18 @@ pub(crate) fn resolve(
         reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
     }
     if reader.errors.is_empty() { Ok(plan) } else { Err(reader.errors) }
+}
+
+/// The model that is asked for where a request has none of its own. Of several
+/// models the first, so that the server need not be asked for one that nobody
+/// wants.
+fn model(settings: &Settings, routing: &Routing) -> Option<String> {
+    let given = settings.text("served-model-name").or_else(|| settings.text("model"));
+    let first = || match &routing.models {
+        Some((ModelKind::Model, choice)) => choice.options().first().map(|(name, _)| name.clone()),
+        _ => None,
+    };
+    given.map(str::to_owned).or_else(first)
 }
 
 fn address(reader: &mut Reader<'_>) -> Option<Address> {
@@ -239,7 +263,7 @@ fn workload(
     reader: &mut Reader<'_>,
     read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
     embedded: bool,
-    takes_tools: bool,
+    api: Api,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> (PromptSource, OutputLength, WorkloadFacts) {
     let settings = reader.settings;
@@ -289,7 +313,7 @@ fn workload(
         facts.output_lengths = output.describe();
         return (synthetic(reader, input, tokenizer), OutputLength::Drawn(output), facts);
     }
-    match data::read(reader, read, name, output, takes_tools, tokenizer) {
+    match data::read(reader, read, name, output, api, tokenizer) {
         Some(data) => (data.prompts, data.output, data.facts),
         None => (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts),
     }

@@ -208,7 +208,8 @@ fn embedded(
 ) -> Result<Resolved, Unresolved> {
     let model = plan.model.clone().unwrap_or_else(|| "embedded".to_owned());
     let engine = fake::EngineConfig {
-        model: Some(model.clone()),
+        // Adapters and further models have names that it does not know.
+        model: plan.spec.routing.models.is_none().then(|| model.clone()),
         tokenizer: plan.tokenizer.clone(),
         ..fake::EngineConfig::default()
     };

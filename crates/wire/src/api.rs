@@ -90,6 +90,8 @@ pub struct Entry {
     pub takes_messages: bool,
     /// True when an output length can be forced (`ignore_eos`).
     pub can_ignore_eos: bool,
+    /// True when engines behind the API know a `priority` of a request.
+    pub takes_priority: bool,
 }
 
 const ACCEPT_SSE: (&str, &str) = ("accept", "text/event-stream");
@@ -108,6 +110,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE],
         takes_messages: true,
         can_ignore_eos: true,
+        takes_priority: true,
     },
     Entry {
         api: Api::OpenaiCompletions,
@@ -120,6 +123,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE],
         takes_messages: false,
         can_ignore_eos: true,
+        takes_priority: true,
     },
     Entry {
         api: Api::OpenaiResponses,
@@ -132,6 +136,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE],
         takes_messages: true,
         can_ignore_eos: true,
+        takes_priority: true,
     },
     Entry {
         api: Api::Anthropic,
@@ -144,6 +149,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE, ("anthropic-version", "2023-06-01")],
         takes_messages: true,
         can_ignore_eos: false,
+        takes_priority: false,
     },
     Entry {
         api: Api::Ollama,
@@ -156,6 +162,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_NDJSON],
         takes_messages: true,
         can_ignore_eos: false,
+        takes_priority: false,
     },
     Entry {
         api: Api::OllamaGenerate,
@@ -168,6 +175,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_NDJSON],
         takes_messages: false,
         can_ignore_eos: false,
+        takes_priority: false,
     },
     Entry {
         api: Api::Tgi,
@@ -180,6 +188,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE],
         takes_messages: false,
         can_ignore_eos: false,
+        takes_priority: false,
     },
     Entry {
         api: Api::Sglang,
@@ -192,6 +201,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE],
         takes_messages: false,
         can_ignore_eos: true,
+        takes_priority: true,
     },
     Entry {
         api: Api::Triton,
@@ -204,6 +214,7 @@ pub const APIS: &[Entry] = &[
         headers: &[ACCEPT_SSE],
         takes_messages: false,
         can_ignore_eos: false,
+        takes_priority: false,
     },
 ];
 
@@ -389,6 +400,9 @@ pub struct RequestSpec {
     /// Further sampling fields, by the API's own names: they go where the API
     /// keeps its sampling fields.
     pub sampling: Map<String, Value>,
+    /// The request's place in the server's queue; sent only when given, to an
+    /// API that knows it ([`Entry::takes_priority`]).
+    pub priority: Option<i32>,
     /// Fields merged into the top level last: they win over everything.
     pub extra_body: Map<String, Value>,
 }
@@ -406,6 +420,7 @@ impl RequestSpec {
             continuous_usage: false,
             ignore_eos: false,
             sampling: Map::new(),
+            priority: None,
             extra_body: Map::new(),
         }
     }
@@ -427,6 +442,7 @@ impl Api {
             Self::Sglang => sglang_body(spec),
             Self::Triton => triton_body(spec),
         };
+        body.extend(spec.priority.map(|number| ("priority".to_owned(), json!(number))));
         body.extend(spec.extra_body.clone());
         // A map of strings and numbers always serialises.
         serde_json::to_vec(&Value::Object(body)).unwrap_or_default()

@@ -6,12 +6,14 @@
 //! between two runs (the [`RunNonce`]) comes in as an argument.
 
 pub mod arrival;
+pub mod choice;
 pub mod digest;
 pub mod length;
 pub mod lexicon;
 pub mod load;
 pub mod piece;
 pub mod prompt;
+pub mod routing;
 pub mod schedule;
 pub mod shape;
 pub mod stream;
@@ -22,6 +24,7 @@ pub mod tokenizer;
 mod words;
 
 pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
+pub use choice::{Assignment, Choice, ChoiceError, named_weight};
 pub use length::{LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
@@ -30,6 +33,7 @@ pub use prompt::{
     CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
     estimate_tokens,
 };
+pub use routing::{Dealt, ModelKind, Route, Routing};
 pub use schedule::{
     After, GraphError, Note, OutputLength, Request, Schedule, Spec, SpecError, WrongLength,
 };

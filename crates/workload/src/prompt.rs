@@ -59,6 +59,8 @@ pub struct Prompt {
     /// Members of the request's body that belong to this prompt, such as
     /// `tools`: name, and the text of a JSON value.
     pub body: Vec<(String, String)>,
+    /// Its place in the server's queue, where its source gives one.
+    pub priority: Option<i32>,
 }
 
 impl Prompt {
@@ -72,6 +74,7 @@ impl Prompt {
             source_row: None,
             labels: Vec::new(),
             body: Vec::new(),
+            priority: None,
         }
     }
 
@@ -351,6 +354,7 @@ pub(crate) fn written(
         source_row: None,
         labels: Vec::new(),
         body: Vec::new(),
+        priority: None,
     }
 }
 

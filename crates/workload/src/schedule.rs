@@ -10,6 +10,7 @@ use crate::piece::Piece;
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
+use crate::routing::{Route, Routing};
 use crate::shape::Phase;
 use crate::stream::Stream;
 
@@ -58,6 +59,8 @@ pub struct Spec {
     pub nonce_in_own_prompts: bool,
     /// Labels of every request.
     pub labels: Vec<(String, String)>,
+    /// What requests are dealt to.
+    pub routing: Routing,
 }
 
 /// Where the limit of an answer's length comes from.
@@ -95,6 +98,8 @@ pub struct Request {
     pub max_output_tokens: Option<Tokens>,
     /// True when the answer's length is forced.
     pub output_forced: bool,
+    /// Where it goes and as what. Of requests given whole the schedule sets it.
+    pub route: Route,
 }
 
 /// What a request waits for: this fixes its intended instant.
@@ -129,6 +134,9 @@ pub struct Schedule {
     /// Places in the list of prompts, in the order of use; empty for prompts
     /// that are written.
     order: Vec<u32>,
+    /// For each request of a list, the number of sessions that began before its
+    /// own; empty for other plans, whose requests are sessions of their own.
+    sessions: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -202,7 +210,11 @@ impl Schedule {
             }
             None => Vec::new(),
         };
-        let schedule = Self { spec, plan, order };
+        let sessions = match &plan {
+            Plan::Listed(requests) => graph::session_numbers(requests),
+            Plan::Timed(_) | Plan::Burst(_) | Plan::Slots(_) => Vec::new(),
+        };
+        let schedule = Self { spec, plan, order, sessions };
         let notes = schedule.notes();
         Ok((schedule, notes))
     }
@@ -336,7 +348,9 @@ impl Schedule {
     /// Request `index`, made from the seed; `None` past the end.
     pub fn request(&self, index: u32) -> Option<Request> {
         let after = match &self.plan {
-            Plan::Listed(requests) => return requests.get(index as usize).cloned(),
+            Plan::Listed(requests) => {
+                return requests.get(index as usize).cloned().map(|request| self.routed(request));
+            }
             Plan::Slots(count) => {
                 if count.is_some_and(|count| index >= count) {
                     return None;
@@ -355,7 +369,7 @@ impl Schedule {
                 own_limit.or_else(|| otherwise.map(|lengths| self.output_draw(index, lengths)))
             }
         };
-        Some(Request {
+        Some(self.routed(Request {
             index,
             after,
             session: index,
@@ -365,7 +379,30 @@ impl Schedule {
             input_tokens,
             max_output_tokens,
             output_forced: self.spec.output_forced && max_output_tokens.is_some(),
-        })
+            route: Route::default(),
+        }))
+    }
+
+    /// Deals a request to what the routing has, and labels it with that. These
+    /// labels win over a row's of the same name: they say what is sent.
+    fn routed(&self, mut request: Request) -> Request {
+        let session = self.sessions.get(request.index as usize).copied();
+        let session = session.unwrap_or(request.session);
+        let priority = match (&self.spec.prompts, request.prompt) {
+            (PromptSource::List { prompts, .. }, PromptRef::Listed(place)) => {
+                prompts[place as usize].priority
+            }
+            _ => None,
+        };
+        let (seed, index) = (self.spec.seed, request.index);
+        let (route, labels) = self.spec.routing.route(seed, index, session, priority);
+        request.route = route;
+        if !labels.is_empty() {
+            request.labels.retain(|(name, _)| labels.iter().all(|(of_route, _)| of_route != name));
+            request.labels.extend(labels);
+            request.labels.sort();
+        }
+        request
     }
 
     /// The run's labels and those of the row that request `index` carries, which
@@ -578,6 +615,7 @@ impl Request {
         };
         digest.maybe(tokens(self.input_tokens)).maybe(tokens(self.max_output_tokens));
         digest.raw(&[u8::from(self.output_forced)]);
+        self.route.digest(digest);
     }
 }
 

@@ -59,6 +59,7 @@ impl Bench {
                 cache: CacheRegime::AsIs,
                 nonce_in_own_prompts: false,
                 labels: Vec::new(),
+                routing: workload::Routing::default(),
             },
             requests: None,
             headers: Vec::new(),

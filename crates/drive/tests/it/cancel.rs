@@ -100,6 +100,7 @@ fn a_stopped_conversation_accounts_for_turns_that_never_came() {
         input_tokens: None,
         max_output_tokens: None,
         output_forced: false,
+        route: workload::Route::default(),
     };
     let parent = |of| After::Parents { of: vec![of], think: Span::ZERO };
     bench.requests =

@@ -134,6 +134,7 @@ fn crowd(count: u32) -> Vec<Request> {
         input_tokens: None,
         max_output_tokens: None,
         output_forced: false,
+        route: workload::Route::default(),
     };
     (0..count).map(request).collect()
 }

@@ -140,6 +140,7 @@ fn turns_of_a_conversation_keep_a_connection_to_themselves() {
         input_tokens: None,
         max_output_tokens: None,
         output_forced: false,
+        route: workload::Route::default(),
     };
     bench.requests = Some((0..6).map(turn).collect());
     let ran = bench.run();

@@ -147,6 +147,7 @@ fn turn(index: u32, session: u32, turn: u16, after: After) -> Request {
         input_tokens: None,
         max_output_tokens: Some(Tokens::new(2)),
         output_forced: false,
+        route: workload::Route::default(),
     }
 }
 

@@ -384,7 +384,7 @@ impl Session<'_> {
             run_id: self.run_id.clone(),
             target: resolved.shown.clone(),
             engine: resolved.engine.clone(),
-            model: Some(resolved.model.clone()),
+            model: Some(self.plan.models_shown(&resolved.model)),
             simulated: resolved.embedded.is_some(),
             api: self.plan.api.name().to_owned(),
             endpoint: match self.plan.api {

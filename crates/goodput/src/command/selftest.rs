@@ -251,6 +251,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
         cache: CacheRegime::AsIs,
         nonce_in_own_prompts: false,
         labels: Vec::new(),
+        routing: workload::Routing::default(),
     };
     let (schedule, _) = Schedule::draw(spec).map_err(Failure::internal)?;
     let api = Api::OpenaiChat;

@@ -455,8 +455,8 @@ mod tests {
 
     #[test]
     fn a_refused_flag_gives_its_reason() {
-        let error = refusal("--lora-modules=x").unwrap().to_string();
-        assert!(error.starts_with("--lora-modules: is not supported"), "{error}");
+        let error = refusal("--tokenizer-mode=x").unwrap().to_string();
+        assert!(error.starts_with("--tokenizer-mode: is not supported"), "{error}");
         assert_eq!(refusal("--model"), None);
     }
 }

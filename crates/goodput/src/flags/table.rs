@@ -104,6 +104,36 @@ pub(crate) const BENCH: &[Flag] = &[
         Same,
         "Model name sent in requests, when it differs from --model",
     ),
+    flag(
+        TARGET,
+        "lora-modules",
+        Several("NAME[:W]"),
+        Other(
+            "a weight may follow a name, as in sql:3 chat:1, and a conversation keeps its adapter",
+        ),
+        "LoRA adapters, one of which each session asks for in place of the model: sql chat, or sql:3 chat:1",
+    ),
+    flag(
+        TARGET,
+        "lora-assignment",
+        One("HOW"),
+        Other("warm-up requests are dealt out too"),
+        "How --lora-modules are dealt out: random, by the seed, or round-robin [random]",
+    ),
+    flag(
+        TARGET,
+        "model-mix",
+        Several("NAME[:W]"),
+        Ours,
+        "Models, one of which each session asks for: big:1 small:3",
+    ),
+    flag(
+        TARGET,
+        "model-assignment",
+        One("HOW"),
+        Ours,
+        "How --model-mix is dealt out: random, by the seed, or round-robin [random]",
+    ),
     secret(
         flag(
             TARGET,
@@ -439,6 +469,13 @@ pub(crate) const BENCH: &[Flag] = &[
             "JSON object merged into every request body last",
         ),
         Json,
+    ),
+    flag(
+        BODY,
+        "priority",
+        Several("N[:W]"),
+        Ours,
+        "Place in the server's queue, sent as `priority`: one number, or several by weight: 0:3 10:1. Engines differ in which end comes first",
     ),
     flag(
         BODY,

@@ -5,11 +5,6 @@
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("tokenizer-mode", "tokenizers are read from tokenizer.json in one way only; leave it out"),
     ("trust-remote-code", "nothing here runs a model's code; leave it out"),
-    (
-        "lora-modules",
-        "requests for several adapters come with labels in a later version; run one adapter at a time with --model",
-    ),
-    ("lora-assignment", "see --lora-modules"),
     ("self-timed", "timed traces come in a later version"),
     ("no-self-timed", "timed traces come in a later version"),
     (

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use measure::facts::WorkloadFacts;
+use wire::api::Api;
 use wire::dataset::DatasetNotes;
 use wire::dataset::columns::{Columns, Field};
 use wire::dataset::sonnet;
@@ -43,7 +44,7 @@ pub(super) fn read(
     open: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
     name: &str,
     output: Lengths,
-    takes_tools: bool,
+    api: Api,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> Option<Data> {
     let entry = entry(reader, name)?;
@@ -77,7 +78,7 @@ pub(super) fn read(
     let mut facts = facts(&format!("{} {path}", entry.name), &rows, &output);
     facts.tokenizer = tokenizer.map(|tokenizer| tokenizer.name().to_owned());
     facts.notes.extend(entry.note.map(str::to_owned));
-    facts.notes.extend(said(&rows, &notes, takes_tools));
+    facts.notes.extend(said(&rows, &notes, api));
     facts.notes.extend(unused(reader, entry));
     let in_order = reader.settings.is_on("disable-shuffle");
     let order = if in_order { Order::AsIs } else { Order::Shuffled };
@@ -206,7 +207,7 @@ fn facts(source: &str, rows: &Rows, output: &OutputLength) -> WorkloadFacts {
 }
 
 /// What a reader of the result must know of the file.
-fn said(rows: &Rows, notes: &DatasetNotes, takes_tools: bool) -> Vec<String> {
+fn said(rows: &Rows, notes: &DatasetNotes, api: Api) -> Vec<String> {
     let mut said = Vec::new();
     if notes.skipped_count() > 0 {
         said.push(format!("{} rows were skipped: {}", notes.skipped_count(), reasons(notes)));
@@ -225,9 +226,14 @@ fn said(rows: &Rows, notes: &DatasetNotes, takes_tools: bool) -> Vec<String> {
     if !session.is_empty() {
         said.push("rows of one session are sent alone, not as turns of a conversation".to_owned());
     }
+    let has_priorities =
+        matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.priority.is_some()));
+    if has_priorities && !api.entry().takes_priority {
+        said.push("the priorities of the rows are not sent: this API knows none".to_owned());
+    }
     let has_tools =
         matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.member("tools").is_some()));
-    if has_tools && !takes_tools {
+    if has_tools && !api.entry().takes_messages {
         said.push("the tools of the rows are not sent: this API has no place for them".to_owned());
     }
     said

@@ -67,7 +67,6 @@ fn two_mistakes_are_both_named() {
 fn flags_of_vllm_that_are_refused_give_their_reason() {
     let workplace = Workplace::new();
     for (flag, reason) in [
-        ("--lora-modules", "adapter"),
         ("--tokenizer-mode", "tokenizer"),
         ("--ramp-up-strategy", "ramp"),
         ("--random_prefix_len", "prefix"),

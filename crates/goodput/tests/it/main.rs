@@ -26,6 +26,8 @@ mod files;
 // `--json`: its form, and that nothing else is on standard output.
 mod json;
 mod pages;
+// Adapters, models and priorities of requests, several targets.
+mod routing;
 // What can be done with a run afterwards: report, export, import, runs.
 mod runs;
 // The command line of the seed text.

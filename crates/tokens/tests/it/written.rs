@@ -22,6 +22,7 @@ pub(crate) fn schedule(
         cache,
         nonce_in_own_prompts: false,
         labels: Vec::new(),
+        routing: workload::Routing::default(),
     };
     Schedule::draw(spec).unwrap().0
 }

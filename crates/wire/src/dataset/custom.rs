@@ -14,6 +14,8 @@
 //! - `label`: a text, number or truth value, the label named `label`; or an
 //!   object of several, as `labels` is.
 //! - `tools`: the list of tools that the model may call, sent as it is.
+//! - `priority`: a whole number, the place in the server's queue; it is also a
+//!   label.
 //! - A line of a batch file is unwrapped: its `body` is the row.
 //! - Other keys are ignored. Of those that a request body may have (`model`,
 //!   `stream`, `temperature`, …) a note says so: the run's own are sent, the
@@ -115,13 +117,15 @@ fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result
         (None, None) => return Err(Reason::NoPrompt),
     };
     let length = LENGTH_KEYS.iter().find_map(|key| present(key));
+    let priority = present("priority").map(priority_of).transpose()?;
     Ok(Prompt {
         input_tokens: Some(tokens_of(&content, count)?),
         content,
         max_output_tokens: length.map(length_of).transpose()?,
         source_row: None,
-        labels: labels::of_row(object)?,
+        labels: labels::of_row(object, priority)?,
         body: present("tools").map(labels::tools).transpose()?.into_iter().collect(),
+        priority,
     })
 }
 
@@ -177,6 +181,16 @@ pub(super) fn length_of(value: &Value) -> Result<Tokens, Reason> {
         Some(number) if number > f64::from(MAX_TOKENS) => Err(Reason::LengthTooLarge),
         Some(number) => Ok(Tokens::new(number as u32)),
     }
+}
+
+/// A whole number of either sign, also as `"3"`.
+fn priority_of(value: &Value) -> Result<i32, Reason> {
+    let number = match value {
+        Value::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.ok_or(Reason::BadPriority)
 }
 
 #[cfg(test)]

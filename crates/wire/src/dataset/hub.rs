@@ -122,6 +122,7 @@ fn prompt_of(
         source_row: None,
         labels,
         body: tools.into_iter().collect(),
+        priority: None,
     })
 }
 

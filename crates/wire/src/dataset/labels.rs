@@ -8,9 +8,14 @@ use super::Reason;
 /// longer is a text that was taken for one.
 const MAX_CHARS: usize = 120;
 
-/// The labels of a row: `label` and `labels`.
-pub(super) fn of_row(object: &Map<String, Value>) -> Result<Vec<(String, String)>, Reason> {
-    let mut found = Vec::new();
+/// The labels of a row: `label` and `labels`, and its priority, which a request
+/// is labelled with in any case.
+pub(super) fn of_row(
+    object: &Map<String, Value>,
+    priority: Option<i32>,
+) -> Result<Vec<(String, String)>, Reason> {
+    let of_priority = |number: i32| (workload::routing::PRIORITY.to_owned(), number.to_string());
+    let mut found: Vec<(String, String)> = priority.map(of_priority).into_iter().collect();
     for key in ["label", "labels"] {
         match object.get(key) {
             None | Some(Value::Null) => {}

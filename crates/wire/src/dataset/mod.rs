@@ -157,6 +157,9 @@ pub enum Reason {
     /// `tools` is no list of objects.
     #[error("tools is not a list of objects")]
     BadTools,
+    /// `priority` is no whole number.
+    #[error("priority is not a whole number of 32 bits")]
+    BadPriority,
     /// A row of a trace without response: the request failed there.
     #[error("failed request, without response tokens")]
     FailedRequest,
@@ -212,6 +215,7 @@ impl Reason {
             Self::LengthTooLarge => "length_too_large",
             Self::BadLabel => "bad_label",
             Self::BadTools => "bad_tools",
+            Self::BadPriority => "bad_priority",
             Self::FailedRequest => "failed_request",
             Self::InputTooLarge => "input_too_large",
             Self::NoNumber(_) => "no_number",

@@ -69,6 +69,7 @@ fn prompt_of(
         source_row: None,
         labels: category.map(|category| ("category".to_owned(), category)).into_iter().collect(),
         body: Vec::new(),
+        priority: None,
     })
 }
 

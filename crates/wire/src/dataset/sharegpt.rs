@@ -143,6 +143,7 @@ fn prompt_of(
         source_row: Some(conversation.place.number()),
         labels: Vec::new(),
         body: Vec::new(),
+        priority: None,
     })
 }
 

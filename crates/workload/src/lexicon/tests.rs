@@ -98,6 +98,7 @@ fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime)
         cache,
         nonce_in_own_prompts: false,
         labels: Vec::new(),
+        routing: crate::Routing::default(),
     };
     Schedule::draw(spec).unwrap().0
 }

@@ -1,5 +1,7 @@
 //! Lists of requests that wait for each other: conversations and graphs.
 
+use std::collections::HashMap;
+
 use measure::{At, Span};
 
 use super::{After, MAX_DEPTH, Request, Spec};
@@ -121,6 +123,16 @@ pub(super) fn check(spec: &Spec, requests: &[Request]) -> Result<(), GraphError>
         }
     }
     Ok(())
+}
+
+/// For each request, the number of sessions that began before its own.
+pub(super) fn session_numbers(requests: &[Request]) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    let number = |request: &Request| {
+        let next = numbers.len() as u32;
+        *numbers.entry(request.session).or_insert(next)
+    };
+    requests.iter().map(number).collect()
 }
 
 /// The number of requests before this one in its longest chain.

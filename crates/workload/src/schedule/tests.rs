@@ -1,7 +1,9 @@
 use super::*;
 use crate::arrival::{Pace, Process};
+use crate::choice::{Assignment, Choice};
 use crate::estimate_tokens;
 use crate::prompt::Content;
+use crate::routing::{Dealt, ModelKind};
 use crate::shape::{Growth, Shape, Stage};
 use crate::think::Think;
 use measure::PerSecond;
@@ -18,6 +20,7 @@ fn spec(load: Load, stop: Stop) -> Spec {
         cache: CacheRegime::Cold,
         nonce_in_own_prompts: false,
         labels: Vec::new(),
+        routing: Routing::default(),
     }
 }
 
@@ -351,6 +354,7 @@ fn conversation() -> Vec<Request> {
         input_tokens: Some(Tokens::new(8)),
         max_output_tokens: None,
         output_forced: false,
+        route: Route::default(),
     };
     vec![
         request(0, 0, 0, &[]),
@@ -647,4 +651,99 @@ fn every_shape_and_process_has_its_own_digest_and_the_same_one_twice() {
         }
     }
     assert_eq!(hashes.len(), shapes.len() * processes.len());
+}
+
+fn routed(routing: Routing, load: Load) -> Schedule {
+    draw(Spec { routing, ..spec(load, Stop::Count(400)) })
+}
+
+fn adapters(assignment: Assignment) -> Routing {
+    let options = vec![("sql".to_owned(), 3.0), ("chat".to_owned(), 1.0)];
+    let choice = Choice::new(options, assignment).unwrap();
+    Routing { models: Some((ModelKind::Adapter, choice)), ..Routing::default() }
+}
+
+#[test]
+fn adapters_are_labels_come_in_their_shares_and_belong_to_the_digest() {
+    let drawn = routed(adapters(Assignment::Random), open(50.0));
+    let plain = draw(spec(open(50.0), Stop::Count(400)));
+    assert_ne!(drawn.hash(), plain.hash());
+    assert_eq!(drawn.hash(), routed(adapters(Assignment::Random), open(50.0)).hash());
+    let mut of_sql = 0;
+    for (request, plain) in drawn.requests().zip(plain.requests()) {
+        let model = request.route.model.clone().unwrap();
+        assert_eq!(request.labels, [("adapter".to_owned(), model.clone())]);
+        of_sql += u32::from(model == "sql");
+        // Nothing else of the request moves.
+        assert_eq!(Request { labels: Vec::new(), route: Route::default(), ..request }, plain);
+    }
+    // A binomial of 400 and three quarters: 4.5 standard deviations are 39.
+    assert!((261..339).contains(&of_sql), "{of_sql}");
+    let in_turn = routed(adapters(Assignment::InTurn), closed(3));
+    let models: Vec<_> = in_turn.requests().take(8).map(|r| r.route.model.unwrap()).collect();
+    assert_eq!(models, ["sql", "sql", "chat", "sql", "sql", "sql", "chat", "sql"]);
+}
+
+#[test]
+fn a_conversation_keeps_its_adapter_and_target_and_turns_may_be_dealt_alone() {
+    let requests = || -> Vec<Request> {
+        let conversation = conversation();
+        let of = |parent: &u32| *parent;
+        (0..200u32)
+            .flat_map(|copy| {
+                conversation.iter().cloned().map(move |mut request| {
+                    request.index += copy * 4;
+                    request.session = request.session * 7 + copy * 100;
+                    if let After::Parents { of: parents, .. } = &mut request.after {
+                        *parents = parents.iter().map(|parent| of(parent) + copy * 4).collect();
+                    }
+                    request
+                })
+            })
+            .collect()
+    };
+    let targets = |dealt| {
+        let choice = Choice::new(vec![(0, 1.0), (1, 1.0)], Assignment::InTurn).unwrap();
+        Routing { targets: Some((dealt, choice)), ..adapters(Assignment::Random) }
+    };
+    let schedule = |routing| {
+        let spec = Spec { routing, ..spec(open(4.0), Stop::Count(1)) };
+        Schedule::of_requests(spec, requests()).unwrap().0
+    };
+    let sticky = schedule(targets(Dealt::Sessions));
+    let mut routes = std::collections::HashMap::new();
+    for request in sticky.requests() {
+        let route = routes.entry(request.session).or_insert_with(|| request.route.clone());
+        assert_eq!(*route, request.route, "a turn of session {} strays", request.session);
+    }
+    // However sessions are numbered, each target gets as many of them.
+    let at = |target| routes.values().filter(|route| route.target == target).count();
+    assert_eq!((at(0), at(1)), (200, 200));
+    let loose = schedule(targets(Dealt::Requests));
+    assert!(loose.requests().all(|request| request.route.target == request.index % 2));
+    assert_ne!(loose.hash(), sticky.hash());
+}
+
+#[test]
+fn a_rows_priority_wins_over_that_of_the_run() {
+    let own = Prompt { priority: Some(-5), ..Prompt::text("one") };
+    let priorities = Choice::new(vec![(7, 1.0)], Assignment::Random).unwrap();
+    let drawn = |priorities| {
+        draw(Spec {
+            prompts: PromptSource::List {
+                prompts: vec![own.clone(), Prompt::text("two")],
+                order: Order::AsIs,
+            },
+            labels: vec![("priority".to_owned(), "of the user".to_owned())],
+            routing: Routing { priorities, ..Routing::default() },
+            ..spec(open(4.0), Stop::Count(2))
+        })
+    };
+    let seen = |schedule: Schedule| -> Vec<(Option<i32>, String)> {
+        schedule.requests().map(|mut r| (r.route.priority, r.labels.remove(0).1)).collect()
+    };
+    let all = seen(drawn(Some(priorities)));
+    assert_eq!(all, [(Some(-5), "-5".to_owned()), (Some(7), "7".to_owned())]);
+    let rows = seen(drawn(None));
+    assert_eq!(rows, [(Some(-5), "-5".to_owned()), (None, "of the user".to_owned())]);
 }

@@ -218,12 +218,19 @@ fn labels_and_tools_of_a_line_are_kept() {
     assert_eq!(prompt.member("tools"), Some(r#"[{"type":"function"}]"#));
     let prompt = one(r#"{"prompt":"a","label":{"tenant":3}}"#).unwrap();
     assert_eq!(prompt.labels, [label("tenant", "3")]);
+    let prompt = one(r#"{"prompt":"a","priority":"-7","label":{"zone":"z"}}"#).unwrap();
+    assert_eq!(prompt.priority, Some(-7));
+    assert_eq!(prompt.labels, [label("priority", "-7"), label("zone", "z")]);
+    assert_eq!(one(r#"{"prompt":"a","priority":null}"#).unwrap().priority, None);
     for (line, reason) in [
         (r#"{"prompt":"a","label":[1]}"#, Reason::BadLabel),
         (r#"{"prompt":"a","label":""}"#, Reason::BadLabel),
         (r#"{"prompt":"a","labels":"x"}"#, Reason::BadLabel),
         (r#"{"prompt":"a","tools":{}}"#, Reason::BadTools),
         (r#"{"prompt":"a","tools":["x"]}"#, Reason::BadTools),
+        (r#"{"prompt":"a","priority":1.5}"#, Reason::BadPriority),
+        (r#"{"prompt":"a","priority":"high"}"#, Reason::BadPriority),
+        (r#"{"prompt":"a","priority":2147483648}"#, Reason::BadPriority),
     ] {
         assert_eq!(one(line), Err(reason.to_string()), "{line}");
     }
