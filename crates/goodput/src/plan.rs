@@ -14,12 +14,13 @@ use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
 use wire::run::Setting;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lengths, Lexicon, Load, ModelKind, Routing, Stop, Think, Tokenizer};
+use workload::{Lexicon, LexiconError, Load, ModelKind, Routing, Stop, Think, Tokenizer};
 
 use crate::flags::{Reader, Settings, UsageError};
 use crate::tokenizer;
 
 mod data;
+mod lengths;
 mod load;
 mod routing;
 
@@ -39,6 +40,9 @@ pub(crate) struct Plan {
     pub(crate) workload: WorkloadFacts,
     /// What lengths are counted by; without one they are estimates.
     pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
+    /// The lengths of prompts as they were asked for, before anything is said
+    /// of who counts them.
+    asked_lengths: String,
     pub(crate) template: RequestSpec,
     pub(crate) slo: Option<Slo>,
     pub(crate) thresholds: Vec<Threshold>,
@@ -102,6 +106,44 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Makes the lengths of prompts that are ours exact under a tokenizer.
+    pub(crate) fn count_by(&mut self, tokenizer: Arc<dyn Tokenizer>) -> Result<(), LexiconError> {
+        if self.spec.prompts.is_written() {
+            let special = if self.api.adds_special_tokens() { tokenizer.added() } else { 0 };
+            let lexicon = Arc::new(Lexicon::proven(&*tokenizer)?.with_special(special));
+            self.spec.prompts = self.spec.prompts.clone().exact_by(lexicon);
+        }
+        self.workload.tokenizer = Some(tokenizer.name().to_owned());
+        self.tokenizer = Some(tokenizer);
+        self.say_who_counts();
+        Ok(())
+    }
+
+    /// Says in the workload's facts by whom the lengths are counted, and what
+    /// the server adds to them.
+    fn say_who_counts(&mut self) {
+        if !self.spec.prompts.is_written() {
+            return;
+        }
+        let Some(lexicon) = self.spec.prompts.exact_lexicon() else {
+            self.workload.input_lengths = format!("{}, estimated", self.asked_lengths);
+            return;
+        };
+        let (asked, counted_by) = (&self.asked_lengths, lexicon.tokenizer());
+        let beside = match lexicon.special() {
+            // The embedded engine has no template.
+            0 if self.api.entry().takes_messages && self.address.is_some() => {
+                ", before the server's chat template".to_owned()
+            }
+            0 => String::new(),
+            added => format!(", {added} of them added by the server"),
+        };
+        self.workload.input_lengths =
+            format!("{asked}, exact by the tokenizer {counted_by}{beside}");
+    }
+}
+
 /// An address as given: a URL and an endpoint path.
 pub(crate) struct Address {
     pub(crate) url: String,
@@ -122,6 +164,7 @@ pub(crate) fn resolve(
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let (prompts, output, mut workload) =
         workload(&mut reader, &read, embedded, api, tokenizer.as_ref());
+    let asked_lengths = workload.input_lengths.clone();
     let (load, stop) = load::load(&mut reader, embedded, &prompts, &mut workload.notes);
     let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
@@ -138,7 +181,7 @@ pub(crate) fn resolve(
         reader
             .wrong("definitions", format!("{definitions:?} is not one of {}", PRESETS.join(", ")));
     }
-    let plan = Plan {
+    let mut plan = Plan {
         api,
         model: model(settings, &routing),
         spec: Spec {
@@ -155,7 +198,8 @@ pub(crate) fn resolve(
         },
         warmups: reader.value("num-warmups", "a whole number from 0").unwrap_or(0),
         workload,
-        tokenizer,
+        tokenizer: None,
+        asked_lengths,
         template,
         slo,
         thresholds,
@@ -172,6 +216,11 @@ pub(crate) fn resolve(
         definitions,
         address,
     };
+    match tokenizer.map(|tokenizer| plan.count_by(tokenizer)) {
+        Some(Err(error)) => reader.wrong("tokenizer", error),
+        Some(Ok(())) => {}
+        None => plan.say_who_counts(),
+    }
     if settings.is_on("ignore-eos") && !api.entry().can_ignore_eos {
         reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
     }
@@ -243,22 +292,6 @@ fn tokenizer(
     tokenizer::load(name, read).map_err(|error| reader.wrong("tokenizer", error)).ok()
 }
 
-/// Synthetic prompts: exact under a tokenizer, else estimated.
-fn synthetic(
-    reader: &mut Reader<'_>,
-    input: Lengths,
-    tokenizer: Option<&Arc<dyn Tokenizer>>,
-) -> PromptSource {
-    let Some(tokenizer) = tokenizer else { return PromptSource::Synthetic { input } };
-    match Lexicon::proven(&**tokenizer) {
-        Ok(lexicon) => PromptSource::Exact { input, lexicon: Arc::new(lexicon) },
-        Err(error) => {
-            reader.wrong("tokenizer", error);
-            PromptSource::Synthetic { input }
-        }
-    }
-}
-
 fn workload(
     reader: &mut Reader<'_>,
     read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
@@ -267,11 +300,11 @@ fn workload(
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> (PromptSource, OutputLength, WorkloadFacts) {
     let settings = reader.settings;
-    let ratio = share(reader, "random-range-ratio");
+    let (input_ratio, output_ratio) = lengths::ratios(reader);
     let (isl, osl) = if embedded { (4096, 128) } else { (512, 128) };
     let spread = if embedded { 0.0 } else { DEFAULT_SPREAD };
-    let input = lengths(reader, "isl", isl, spread, ratio);
-    let output = lengths(reader, "osl", osl, spread, ratio);
+    let input = lengths::lengths(reader, read, "isl", isl, spread, input_ratio);
+    let output = lengths::lengths(reader, read, "osl", osl, spread, output_ratio);
     let name = settings.text("dataset-name").unwrap_or("random");
     let counted_by = tokenizer.map(|tokenizer| tokenizer.name().to_owned());
     let mut facts = WorkloadFacts { tokenizer: counted_by, ..WorkloadFacts::default() };
@@ -305,35 +338,14 @@ fn workload(
                 .wrong("dataset-column", "random prompts have no columns; give --dataset-name hf");
         }
         facts.source = "synthetic text (random)".to_owned();
-        let certainty = tokenizer.map_or_else(
-            || "estimated".to_owned(),
-            |tokenizer| format!("exact by the tokenizer {}", tokenizer.name()),
-        );
-        facts.input_lengths = format!("{} tokens, {certainty}", input.describe());
+        facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
-        return (synthetic(reader, input, tokenizer), OutputLength::Drawn(output), facts);
+        return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts);
     }
-    match data::read(reader, read, name, output, api, tokenizer) {
+    match data::read(reader, read, name, output.clone(), api, tokenizer) {
         Some(data) => (data.prompts, data.output, data.facts),
         None => (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts),
     }
-}
-
-fn lengths(
-    reader: &mut Reader<'_>,
-    name: &str,
-    default: u32,
-    default_spread: f64,
-    ratio: Option<f64>,
-) -> Lengths {
-    let given: Option<u32> = reader.value(name, "a whole number of tokens");
-    let spread = ratio.unwrap_or(if given.is_some() { 0.0 } else { default_spread });
-    let mean = given.unwrap_or(default);
-    let lengths = if spread > 0.0 { Lengths::uniform(mean, spread) } else { Lengths::fixed(mean) };
-    lengths.unwrap_or_else(|error| {
-        reader.wrong(name, error);
-        Lengths::Fixed(measure::Tokens::new(1))
-    })
 }
 
 fn cache(reader: &mut Reader<'_>, prompts: &PromptSource) -> CacheRegime {
@@ -490,7 +502,8 @@ fn threads(reader: &mut Reader<'_>, load: &Load, output: &OutputLength) -> u32 {
     if matches!(reader.settings.text("threads"), None | Some("auto")) {
         let tokens = match output {
             OutputLength::Drawn(lengths) | OutputLength::OfPrompt { otherwise: Some(lengths) } => {
-                f64::from(lengths.range().1.get())
+                // A bell's end is far above what most of its draws are.
+                f64::from(lengths.range().1.get()).min(2.0 * lengths.mean())
             }
             _ => 1_000.0,
         };

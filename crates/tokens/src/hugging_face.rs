@@ -37,6 +37,7 @@ struct HuggingFace {
     name: String,
     inner: tokenizers::Tokenizer,
     special_ids: Vec<u32>,
+    added: u32,
 }
 
 /// A tokenizer from the bytes of a file. `label` is what the user calls it; a
@@ -56,7 +57,10 @@ pub fn read(label: &str, file: &str, bytes: &[u8]) -> Result<Arc<dyn Tokenizer>,
     let mut special_ids: Vec<u32> = special.collect();
     special_ids.sort_unstable();
     let name = format!("{label} ({})", Digest::new().raw(bytes).hex());
-    Ok(Arc::new(HuggingFace { name, inner, special_ids }))
+    // What the file's template puts around a text it puts around no text too.
+    let around = |special| inner.encode_fast("", special).map_or(0, |around| around.len());
+    let added = u32::try_from(around(true).saturating_sub(around(false))).unwrap_or(u32::MAX);
+    Ok(Arc::new(HuggingFace { name, inner, special_ids, added }))
 }
 
 /// What a file is that does not hold a JSON object.
@@ -106,5 +110,9 @@ impl Tokenizer for HuggingFace {
 
     fn special_ids(&self) -> Vec<u32> {
         self.special_ids.clone()
+    }
+
+    fn added(&self) -> u32 {
+        self.added
     }
 }

@@ -275,6 +275,14 @@ impl Api {
         if self == Self::Ollama && generate { Self::OllamaGenerate } else { self }
     }
 
+    /// True when the server puts the model's special tokens around a prompt by
+    /// itself and counts them, as endpoints of plain prompts do. Where a chat
+    /// template is rendered, the template decides. Ollama renders one for its
+    /// generate API too.
+    pub fn adds_special_tokens(self) -> bool {
+        !self.entry().takes_messages && self != Self::OllamaGenerate
+    }
+
     /// True for the two OpenAI APIs whose events hold choices.
     pub const fn has_choices(self) -> bool {
         matches!(self, Self::OpenaiChat | Self::OpenaiCompletions)

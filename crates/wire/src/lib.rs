@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod head;
 pub mod http1;
 pub mod json;
+pub mod lengths;
 pub mod ndjson;
 pub mod notes;
 pub mod reader;

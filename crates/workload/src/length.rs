@@ -2,18 +2,25 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use measure::Tokens;
 
 use crate::digest::Digest;
 use crate::stream::Stream;
 
+mod bell;
+mod histogram;
+
+pub use bell::Bell;
+pub use histogram::{Bucket, Histogram, MAX_BUCKETS};
+
 /// The largest length that can be asked for: above any context window, and
 /// small enough that one prompt always fits in memory.
 pub const MAX_TOKENS: u32 = 1 << 24;
 
 /// A distribution of lengths in tokens. Every draw is at least 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Lengths {
     /// Always the same.
     Fixed(Tokens),
@@ -25,13 +32,21 @@ pub enum Lengths {
         /// A fraction of the mean, in [0, 1).
         spread: f64,
     },
+    /// Normal or lognormal, rounded, inside bounds.
+    Bell(Bell),
+    /// Lengths and ranges of lengths with weights.
+    Histogram(Arc<Histogram>),
 }
 
 /// Why a length was not taken.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LengthError {
     /// The text is no length.
-    #[error("`{0}` is not a length in tokens; write a whole number such as 512, or 512±25%")]
+    #[error(
+        "`{0}` is not a length in tokens; write a whole number such as 512, 512±25%, \
+         normal:mean=512,std=64, lognormal:median=512,sigma=0.6, or lengths with weights such as \
+         128:0.5,512:0.3,2048:0.2"
+    )]
     NotALength(String),
     /// A length below 1.
     #[error("a length must be at least 1 token")]
@@ -42,6 +57,62 @@ pub enum LengthError {
     /// A spread outside [0, 1).
     #[error("a spread must be at least 0 % and below 100 %; got {0} %")]
     Spread(f64),
+    /// A parameter of a distribution that it does not have, or twice.
+    #[error("`{item}` is not taken here; {kind} has {known}, each once")]
+    Parameter {
+        /// What was written.
+        item: String,
+        /// The distribution.
+        kind: &'static str,
+        /// Its parameters.
+        known: &'static str,
+    },
+    /// A parameter is missing.
+    #[error("{kind} needs {known}")]
+    Incomplete {
+        /// The distribution.
+        kind: &'static str,
+        /// What it needs.
+        known: &'static str,
+    },
+    /// A centre or a width that is none.
+    #[error("{name}={value} must be {rule}")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// Bounds that leave the middle out: hardly a draw would fall between.
+    #[error("the middle, {centre}, must lie between min={min} and max={max}")]
+    Bounds {
+        /// Mean or median.
+        centre: f64,
+        /// The lower bound.
+        min: u32,
+        /// The upper bound.
+        max: u32,
+    },
+    /// An entry of a histogram that is none.
+    #[error(
+        "`{0}` is not a length with its weight; write LENGTH:WEIGHT or FROM-TO:WEIGHT, as in \
+         128:0.5 or 128-255:3"
+    )]
+    Bucket(String),
+    /// A weight that is no weight.
+    #[error("the weight of {0} must be a number of at least 0, and one weight must be above 0")]
+    Weight(String),
+    /// Nothing to draw from.
+    #[error("the histogram has no entry; write LENGTH:WEIGHT, as in 128:0.5")]
+    Empty,
+    /// More entries than [`MAX_BUCKETS`].
+    #[error("a histogram may have at most {MAX_BUCKETS} entries")]
+    TooManyBuckets,
+    /// A histogram's file was named and cannot be opened here.
+    #[error("`{0}` names a file, and only a command line can: write the entries themselves")]
+    File(String),
 }
 
 impl Lengths {
@@ -59,10 +130,22 @@ impl Lengths {
         Ok(Self::Uniform { mean, spread })
     }
 
+    /// By the weights of a histogram's entries.
+    pub fn histogram(buckets: Vec<Bucket>) -> Result<Self, LengthError> {
+        Ok(Self::Histogram(Arc::new(Histogram::new(buckets)?)))
+    }
+
+    /// The file that the text names, as `histogram:FILE` does. What holds a
+    /// colon names the entries themselves.
+    pub fn file_of(text: &str) -> Option<&str> {
+        let rest = text.trim().strip_prefix(HISTOGRAM)?.trim();
+        (!rest.is_empty() && !rest.contains(':')).then_some(rest)
+    }
+
     /// The smallest and largest length that can be drawn.
-    pub fn range(self) -> (Tokens, Tokens) {
+    pub fn range(&self) -> (Tokens, Tokens) {
         match self {
-            Self::Fixed(n) => (n, n),
+            Self::Fixed(n) => (*n, *n),
             Self::Uniform { mean, spread } => {
                 let mean = f64::from(mean.get());
                 // A spread such as 0.1 is not exact in binary; without the
@@ -71,38 +154,73 @@ impl Lengths {
                 let high = (mean * (1.0 + spread) - 1e-6).ceil().max(low);
                 (Tokens::new(low as u32), Tokens::new(high as u32))
             }
+            Self::Bell(bell) => bell.range(),
+            Self::Histogram(histogram) => histogram.range(),
+        }
+    }
+
+    /// The mean of the distribution; of a bell-shaped one before its bounds.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Fixed(n) => f64::from(n.get()),
+            Self::Uniform { .. } => {
+                let (low, high) = self.range();
+                f64::midpoint(f64::from(low.get()), f64::from(high.get()))
+            }
+            Self::Bell(bell) => bell.mean(),
+            Self::Histogram(histogram) => histogram.mean(),
         }
     }
 
     /// One draw. A fixed length takes nothing from the stream.
-    pub fn draw(self, stream: &mut Stream) -> Tokens {
-        let (low, high) = self.range();
-        if low == high {
-            return low;
+    pub fn draw(&self, stream: &mut Stream) -> Tokens {
+        match self {
+            Self::Fixed(n) => *n,
+            Self::Uniform { .. } => {
+                let (low, high) = self.range();
+                between(low.get(), high.get(), stream)
+            }
+            Self::Bell(bell) => bell.draw(stream),
+            Self::Histogram(histogram) => histogram.draw(stream),
         }
-        let width = u64::from(high.get() - low.get()) + 1;
-        Tokens::new(low.get() + stream.below(width) as u32)
     }
 
-    /// The distribution in words: `512`, or `512 ± 25 %`. [`FromStr`] reads it
-    /// back.
-    pub fn describe(self) -> String {
+    /// The distribution in words: `512`, `512 ± 25 %`, or as [`FromStr`] takes
+    /// it, which reads each of them back. Of a histogram with many entries it
+    /// says how many.
+    pub fn describe(&self) -> String {
         match self {
             Self::Fixed(n) => n.get().to_string(),
             Self::Uniform { mean, spread } => {
-                format!("{} ± {} %", mean.get(), percent(spread))
+                format!("{} ± {} %", mean.get(), percent(*spread))
             }
+            Self::Bell(bell) => bell.describe(),
+            Self::Histogram(histogram) => histogram.describe(),
         }
     }
 
-    pub(crate) fn digest(self, digest: &mut Digest) {
+    pub(crate) fn digest(&self, digest: &mut Digest) {
         match self {
-            Self::Fixed(n) => digest.raw(b"f").number(u64::from(n.get())),
-            Self::Uniform { mean, spread } => {
-                digest.raw(b"u").number(u64::from(mean.get())).float(spread)
+            Self::Fixed(n) => {
+                digest.raw(b"f").number(u64::from(n.get()));
             }
-        };
+            Self::Uniform { mean, spread } => {
+                digest.raw(b"u").number(u64::from(mean.get())).float(*spread);
+            }
+            Self::Bell(bell) => bell.digest(digest),
+            Self::Histogram(histogram) => histogram.digest(digest),
+        }
     }
+}
+
+/// A whole number of `low` to `high`, every one equally likely; one that is
+/// certain takes nothing from the stream.
+fn between(low: u32, high: u32, stream: &mut Stream) -> Tokens {
+    if low == high {
+        return Tokens::new(low);
+    }
+    let width = u64::from(high - low) + 1;
+    Tokens::new(low + stream.below(width) as u32)
 }
 
 /// The spread as a percentage, without the noise of binary fractions.
@@ -118,25 +236,46 @@ fn checked(n: u64) -> Result<Tokens, LengthError> {
     }
 }
 
+/// A length written in digits; `None` when it is not so written.
+fn whole(text: &str) -> Option<Result<Tokens, LengthError>> {
+    let text = text.trim();
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // Digits only, so the one way to fail is to be too large for a u64.
+    digits.then(|| checked(text.parse().unwrap_or(u64::MAX)))
+}
+
 impl fmt::Display for Lengths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.describe())
     }
 }
 
+/// What stands before the entries of a histogram; they are known without it.
+const HISTOGRAM: &str = "histogram:";
+
 impl FromStr for Lengths {
     type Err = LengthError;
 
-    /// Reads `512`, `512±25%`, `512 ± 25 %` and `512+-25%`.
+    /// Reads `512`, `512±25%`, `512 ± 25 %`, `512+-25%`,
+    /// `normal:mean=512,std=64`, `lognormal:median=512,sigma=0.6`,
+    /// `lognormal:mean=512,std=300`, each also with `min=` and `max=`, and
+    /// `128:0.5,512-1023:0.5`, also behind `histogram:`.
     fn from_str(text: &str) -> Result<Self, LengthError> {
+        let text = text.trim();
+        if let Some(bell) = Bell::read(text) {
+            return bell.map(Self::Bell);
+        }
+        if let Some(file) = Self::file_of(text) {
+            return Err(LengthError::File(file.to_owned()));
+        }
+        if text.contains(':') {
+            let entries = text.strip_prefix(HISTOGRAM).unwrap_or(text);
+            return Self::histogram(histogram::entries(entries)?);
+        }
         let not_a_length = || LengthError::NotALength(text.to_owned());
         let parts = text.split_once('±').or_else(|| text.split_once("+-"));
-        let whole = parts.map_or(text, |(mean, _)| mean).trim();
-        if whole.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(not_a_length());
-        }
-        // Digits only, so the one way to fail is to be too large for a u64.
-        let mean = checked(whole.parse().unwrap_or(u64::MAX))?;
+        let mean = parts.map_or(text, |(mean, _)| mean);
+        let mean = whole(mean).ok_or_else(not_a_length)??;
         let Some((_, spread)) = parts else { return Ok(Self::Fixed(mean)) };
         let spread = spread.trim().strip_suffix('%').ok_or_else(not_a_length)?;
         let spread: f64 = spread.trim().parse().map_err(|_| not_a_length())?;
@@ -145,80 +284,4 @@ impl FromStr for Lengths {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn reads_a_number_and_a_spread() {
-        assert_eq!("512".parse(), Lengths::fixed(512));
-        assert_eq!(" 4096 ".parse(), Lengths::fixed(4096));
-        for text in ["512±25%", "512 ± 25 %", "512+-25%"] {
-            assert_eq!(text.parse(), Lengths::uniform(512, 0.25), "{text}");
-        }
-        assert_eq!(Lengths::fixed(512).unwrap().describe(), "512");
-        assert_eq!(Lengths::uniform(512, 0.25).unwrap().describe(), "512 ± 25 %");
-    }
-
-    #[test]
-    fn refuses_what_is_no_length() {
-        for text in ["", "-3", "1e2", "12.5", "abc", "512±", "512±x%", "512±25", "+5", "±5%"] {
-            assert_eq!(
-                text.parse::<Lengths>(),
-                Err(LengthError::NotALength(text.to_owned())),
-                "{text}"
-            );
-        }
-        assert_eq!("0".parse::<Lengths>(), Err(LengthError::Zero));
-        assert_eq!("16777217".parse::<Lengths>(), Err(LengthError::TooLarge(16_777_217)));
-        assert_eq!(
-            "99999999999999999999999".parse::<Lengths>(),
-            Err(LengthError::TooLarge(u64::MAX))
-        );
-        assert_eq!("512±100%".parse::<Lengths>(), Err(LengthError::Spread(100.0)));
-        assert!("512±NaN%".parse::<Lengths>().is_err());
-    }
-
-    #[test]
-    fn both_ends_of_a_uniform_length_are_drawn() {
-        let lengths = Lengths::uniform(8, 0.25).unwrap();
-        assert_eq!(lengths.range(), (Tokens::new(6), Tokens::new(10)));
-        let mut stream = Stream::new(1, "test");
-        let mut seen = [0u32; 11];
-        for _ in 0..5_000 {
-            seen[lengths.draw(&mut stream).get() as usize] += 1;
-        }
-        assert_eq!(seen[..6], [0; 6]);
-        // 1000 each expected; 4.5 standard deviations of a binomial are 127.
-        assert!(seen[6..].iter().all(|n| (873..1127).contains(n)), "{seen:?}");
-    }
-
-    #[test]
-    fn a_short_length_never_reaches_zero() {
-        assert_eq!(Lengths::uniform(1, 0.9).unwrap().range(), (Tokens::new(1), Tokens::new(2)));
-        assert_eq!(Lengths::uniform(10, 0.1).unwrap().range(), (Tokens::new(9), Tokens::new(11)));
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_described_is_read_back(mean in 1..=MAX_TOKENS, per_mille in 0u32..1000) {
-            let lengths = Lengths::uniform(mean, f64::from(per_mille) / 1000.0).unwrap();
-            let again: Lengths = lengths.describe().parse().unwrap();
-            prop_assert_eq!(again.range(), lengths.range());
-        }
-
-        #[test]
-        fn draws_stay_in_range(mean in 1..=MAX_TOKENS, spread in 0.0..0.999f64, seed: u64) {
-            let lengths = Lengths::uniform(mean, spread).unwrap();
-            let (low, high) = lengths.range();
-            let drawn = lengths.draw(&mut Stream::new(seed, "test"));
-            prop_assert!(low <= drawn && drawn <= high);
-            prop_assert!(low >= Tokens::new(1));
-        }
-
-        #[test]
-        fn any_text_is_a_length_or_an_error(text in ".{0,20}") {
-            let _ = text.parse::<Lengths>();
-        }
-    }
-}
+mod tests;

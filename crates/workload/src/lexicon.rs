@@ -2,6 +2,7 @@
 //! as a tokenizer counts them. With the costs known, a prompt of exactly so
 //! many tokens is written word by word, without encoding it.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::digest::Digest;
@@ -61,6 +62,7 @@ impl Word {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lexicon {
     tokenizer: String,
+    special: u32,
     pub(crate) determiners: Vec<Word>,
     pub(crate) adjectives: Vec<Word>,
     pub(crate) nouns: Vec<Word>,
@@ -127,16 +129,12 @@ impl Lexicon {
     pub fn proven(tokenizer: &dyn Tokenizer) -> Result<Self, LexiconError> {
         let name = || tokenizer.name().to_owned();
         let probe = Probe::new(tokenizer).ok_or_else(|| LexiconError::Borders(name()))?;
-        if [",", "."].iter().any(|mark| probe.within(mark) != Some(1)) {
+        let marks = [",", "."].map(|mark| (mark.to_owned(), Form::Within));
+        if probe.tokens(&marks) != [Some(1); 2] {
             return Err(LexiconError::Borders(name()));
         }
-        let lexicon = Self::of(tokenizer.name(), |word| {
-            let cost = |form: Form| match form {
-                Form::Opening => probe.opening(&form.text(word)),
-                Form::Within | Form::Sentence => probe.within(&form.text(word)),
-            };
-            Some([cost(Form::Within)?, cost(Form::Sentence)?, cost(Form::Opening)?])
-        });
+        let costs = probe.costs();
+        let lexicon = Self::of(tokenizer.name(), |word| costs.get(word).copied().flatten());
         let lists = lexicon.lists();
         let of = words::ALL.iter().map(|list| list.len()).sum();
         let stable = lists.iter().map(|list| list.len()).sum();
@@ -146,7 +144,7 @@ impl Lexicon {
         if lexicon.fillers.iter().any(Vec::is_empty) {
             return Err(LexiconError::NoFiller(name()));
         }
-        if !(0..ROUNDS).all(|round| lexicon.costs_add_up(tokenizer, round)) {
+        if !lexicon.costs_add_up(tokenizer) {
             return Err(LexiconError::Borders(name()));
         }
         Ok(lexicon)
@@ -159,6 +157,7 @@ impl Lexicon {
         };
         let mut lexicon = Self {
             tokenizer: tokenizer.to_owned(),
+            special: 0,
             determiners: costed(words::DETERMINERS),
             adjectives: costed(words::ADJECTIVES),
             nouns: costed(words::NOUNS),
@@ -193,6 +192,19 @@ impl Lexicon {
         &self.tokenizer
     }
 
+    /// The same words for an API that puts so many special tokens around a
+    /// prompt by itself, as a beginning-of-sequence mark is: a prompt's length
+    /// holds them, so its text is that much shorter.
+    #[must_use]
+    pub fn with_special(self, special: u32) -> Self {
+        Self { special, ..self }
+    }
+
+    /// The number of those tokens.
+    pub const fn special(&self) -> u32 {
+        self.special
+    }
+
     /// A word of one token in place of one that is too long; which one depends
     /// on the place, so that ends of prompts differ.
     pub(crate) fn filler(&self, form: Form, place: u32) -> Word {
@@ -205,31 +217,45 @@ impl Lexicon {
         fillers[(number % fillers.len() as u64) as usize]
     }
 
-    /// True when a text of all words, in an order of the round's own and with
-    /// marks between, has the tokens of its parts together.
-    fn costs_add_up(&self, tokenizer: &dyn Tokenizer, round: u64) -> bool {
-        let mut words: Vec<Word> = self.lists().into_iter().flatten().copied().collect();
-        Stream::numbered(0, "lexicon", round).shuffle(&mut words);
-        words.chunks(64).all(|words| {
-            let (mut text, mut cost) = (String::new(), 0);
-            let mut form = Form::Opening;
-            for (place, word) in words.iter().enumerate() {
-                form.write(word.text, &mut text);
-                cost += word.cost(form);
-                let mark = match place % 5 {
-                    1 => ",",
-                    3 => ".",
-                    _ => "",
-                };
-                text.push_str(mark);
-                cost += mark.len() as u32;
-                // Capitals follow words without a mark too, where a piece ends
-                // in the middle of a sentence.
-                let opens = mark == "." || place % 7 == 6;
-                form = if opens { Form::Sentence } else { Form::Within };
+    /// True when texts of all words, each round in an order of its own and with
+    /// marks between, have the tokens of their parts together.
+    fn costs_add_up(&self, tokenizer: &dyn Tokenizer) -> bool {
+        let mut texts = Vec::new();
+        let mut costs = Vec::new();
+        for round in 0..ROUNDS {
+            let mut words: Vec<Word> = self.lists().into_iter().flatten().copied().collect();
+            Stream::numbered(0, "lexicon", round).shuffle(&mut words);
+            for words in words.chunks(64) {
+                let (text, cost) = Self::sample(words);
+                texts.push(text);
+                costs.push(cost);
             }
-            tokenizer.count(&text) == cost
-        })
+        }
+        let counted = tokenizer.encode_all(&texts);
+        counted.len() == costs.len()
+            && counted.iter().zip(costs).all(|(ids, cost)| ids.len() == cost as usize)
+    }
+
+    /// A text of these words with marks between, and what its parts cost.
+    fn sample(words: &[Word]) -> (String, u32) {
+        let (mut text, mut cost) = (String::new(), 0);
+        let mut form = Form::Opening;
+        for (place, word) in words.iter().enumerate() {
+            form.write(word.text, &mut text);
+            cost += word.cost(form);
+            let mark = match place % 5 {
+                1 => ",",
+                3 => ".",
+                _ => "",
+            };
+            text.push_str(mark);
+            cost += mark.len() as u32;
+            // Capitals follow words without a mark too, where a piece ends
+            // in the middle of a sentence.
+            let opens = mark == "." || place % 7 == 6;
+            form = if opens { Form::Sentence } else { Form::Within };
+        }
+        (text, cost)
     }
 
     pub(crate) fn digest(&self, digest: &mut Digest) {
@@ -239,6 +265,10 @@ impl Lexicon {
             for word in list {
                 digest.text(word.text).raw(&word.costs);
             }
+        }
+        // Only where there are any, so that lexicons without keep their digest.
+        if self.special > 0 {
+            digest.number(u64::from(self.special));
         }
     }
 }
@@ -259,23 +289,41 @@ impl<'a> Probe<'a> {
         Some(Self { tokenizer, left, right })
     }
 
-    fn within(&self, piece: &str) -> Option<u8> {
-        self.tokens(&format!("{LEFT}{piece}{RIGHT}"), &self.left)
+    /// What each word costs in its three forms; `None` for one that is not
+    /// stable in one of them.
+    fn costs(&self) -> HashMap<&'static str, Option<[u8; 3]>> {
+        let words: Vec<&'static str> = words::ALL.iter().copied().flatten().copied().collect();
+        let pieces: Vec<(String, Form)> =
+            words.iter().flat_map(|word| Form::ALL.map(|form| (form.text(word), form))).collect();
+        let tokens = self.tokens(&pieces);
+        let (forms, _) = tokens.as_chunks::<3>();
+        let all = |forms: &[Option<u8>; 3]| Some([forms[0]?, forms[1]?, forms[2]?]);
+        words.into_iter().zip(forms.iter().map(all)).collect()
     }
 
-    fn opening(&self, piece: &str) -> Option<u8> {
-        self.tokens(&format!("{piece}{RIGHT}"), &[])
-    }
-
-    /// Tokens of the text between what is left and right of it, when those
-    /// keep theirs and the whole comes back from its own text.
-    fn tokens(&self, text: &str, left: &[u32]) -> Option<u8> {
-        let whole = self.tokenizer.encode(text);
-        let middle = whole.strip_prefix(left)?.strip_suffix(self.right.as_slice())?;
-        if middle.is_empty() || self.tokenizer.encode(&self.tokenizer.decode(&whole)) != whole {
-            return None;
-        }
-        u8::try_from(middle.len()).ok()
+    /// Tokens of each piece between what is left and right of it, when those
+    /// keep theirs and the whole comes back from its own text. A tokenizer
+    /// gives the same text the same ids, so where the text comes back its ids
+    /// do.
+    fn tokens(&self, pieces: &[(String, Form)]) -> Vec<Option<u8>> {
+        let text = |(piece, form): &(String, Form)| match form {
+            Form::Opening => format!("{piece}{RIGHT}"),
+            Form::Within | Form::Sentence => format!("{LEFT}{piece}{RIGHT}"),
+        };
+        let texts: Vec<String> = pieces.iter().map(text).collect();
+        let wholes = self.tokenizer.encode_all(&texts);
+        let back = self.tokenizer.decode_all(&wholes);
+        let cost = |place: usize| {
+            let (whole, back) = (wholes.get(place)?, back.get(place)?);
+            let left = if pieces[place].1 == Form::Opening { &[] } else { self.left.as_slice() };
+            let middle = whole.strip_prefix(left)?.strip_suffix(self.right.as_slice())?;
+            let same = *back == texts[place] || self.tokenizer.encode(back) == *whole;
+            if middle.is_empty() || !same {
+                return None;
+            }
+            u8::try_from(middle.len()).ok()
+        };
+        (0..pieces.len()).map(cost).collect()
     }
 }
 

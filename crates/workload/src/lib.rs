@@ -25,7 +25,7 @@ mod words;
 
 pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
 pub use choice::{Assignment, Choice, ChoiceError, named_weight};
-pub use length::{LengthError, Lengths, MAX_TOKENS};
+pub use length::{Bell, Bucket, Histogram, LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
 pub use piece::Piece;

@@ -164,6 +164,9 @@ pub enum PromptSource {
         rows: Vec<LengthRow>,
         /// The order of the first and of every later round.
         order: Order,
+        /// The words and what they cost under a tokenizer, by which the lengths
+        /// are exact; without one they are counted by words and marks.
+        lexicon: Option<Arc<Lexicon>>,
     },
 }
 
@@ -212,13 +215,46 @@ impl PromptSource {
         !matches!(self, Self::List { .. })
     }
 
+    /// The same prompts with lengths that are exact under a tokenizer, where
+    /// the text is ours.
+    #[must_use]
+    pub fn exact_by(self, lexicon: Arc<Lexicon>) -> Self {
+        match self {
+            Self::Synthetic { input } | Self::Exact { input, .. } => Self::Exact { input, lexicon },
+            Self::Lengths { rows, order, .. } => {
+                Self::Lengths { rows, order, lexicon: Some(lexicon) }
+            }
+            Self::List { .. } => self,
+        }
+    }
+
     /// The words that text is written of, and what each costs.
     pub(crate) fn lexicon(&self) -> &Lexicon {
+        self.exact_lexicon().unwrap_or_else(|| Lexicon::by_words())
+    }
+
+    /// The lexicon of a tokenizer, where lengths are said to be exact.
+    pub fn exact_lexicon(&self) -> Option<&Lexicon> {
         match self {
-            Self::Exact { lexicon, .. } => lexicon,
-            Self::List { .. } | Self::Synthetic { .. } | Self::Lengths { .. } => {
-                Lexicon::by_words()
+            Self::Exact { lexicon, .. } | Self::Lengths { lexicon: Some(lexicon), .. } => {
+                Some(lexicon)
             }
+            Self::List { .. } | Self::Synthetic { .. } | Self::Lengths { .. } => None,
+        }
+    }
+
+    /// The shortest prompt that can be written: one token of text after those
+    /// that the server adds.
+    pub(crate) fn least(&self) -> Tokens {
+        Tokens::new(self.lexicon().special() + 1)
+    }
+
+    /// The shortest prompt that may be asked for, where the text is ours.
+    pub(crate) fn shortest(&self) -> Option<Tokens> {
+        match self {
+            Self::Synthetic { input } | Self::Exact { input, .. } => Some(input.range().0),
+            Self::Lengths { rows, .. } => rows.iter().map(|row| row.input).min(),
+            Self::List { .. } => None,
         }
     }
 
@@ -226,7 +262,7 @@ impl PromptSource {
     pub(crate) fn list(&self) -> Option<(usize, Order)> {
         match self {
             Self::List { prompts, order } => Some((prompts.len(), *order)),
-            Self::Lengths { rows, order } => Some((rows.len(), *order)),
+            Self::Lengths { rows, order, .. } => Some((rows.len(), *order)),
             Self::Synthetic { .. } | Self::Exact { .. } => None,
         }
     }
@@ -252,7 +288,7 @@ impl PromptSource {
                 input.digest(digest);
                 lexicon.digest(digest);
             }
-            Self::Lengths { rows, order } => {
+            Self::Lengths { rows, order, lexicon } => {
                 digest.raw(match order {
                     Order::AsIs => b"l",
                     Order::Shuffled => b"k",
@@ -260,6 +296,9 @@ impl PromptSource {
                 digest.number(rows.len() as u64);
                 for row in rows {
                     digest.number(row.input.get().into()).number(row.output.get().into());
+                }
+                if let Some(lexicon) = lexicon {
+                    lexicon.digest(digest);
                 }
             }
         }
@@ -337,7 +376,8 @@ impl RunNonce {
 }
 
 /// The prompt written of these pieces for request `index`: it depends on these
-/// arguments only, not on which worker asks or when.
+/// arguments only, not on which worker asks or when. Its length holds what the
+/// server adds too.
 pub(crate) fn written(
     seed: u64,
     index: u32,
@@ -347,9 +387,10 @@ pub(crate) fn written(
     nonce: RunNonce,
 ) -> Prompt {
     let mut nonce = nonce.stream(regime, index);
+    let written: u32 = pieces.iter().map(|piece| piece.tokens).sum();
     Prompt {
         content: Content::Text(text::write(pieces, seed, lexicon, nonce.as_mut())),
-        input_tokens: Some(Tokens::new(pieces.iter().map(|piece| piece.tokens).sum())),
+        input_tokens: Some(Tokens::new(written + lexicon.special())),
         max_output_tokens: None,
         source_row: None,
         labels: Vec::new(),

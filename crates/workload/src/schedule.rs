@@ -64,7 +64,7 @@ pub struct Spec {
 }
 
 /// Where the limit of an answer's length comes from.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OutputLength {
     /// No limit is sent: the model stops when it is done.
     Unlimited,
@@ -223,10 +223,10 @@ impl Schedule {
         let mut notes = Vec::new();
         let prompts = self.order.len() as u32;
         match (&self.spec.prompts, self.count()) {
-            (PromptSource::Synthetic { .. } | PromptSource::Lengths { .. }, _) => {
-                notes.push(Note::EstimatedLengths);
+            (PromptSource::Synthetic { .. } | PromptSource::Lengths { lexicon: None, .. }, _) => {
+                notes.push(Note::EstimatedLengths)
             }
-            (PromptSource::Exact { .. }, _) => {}
+            (PromptSource::Exact { .. } | PromptSource::Lengths { .. }, _) => {}
             (PromptSource::List { .. }, None) => notes.push(Note::MayRepeat { prompts }),
             (PromptSource::List { .. }, Some(requests)) if requests > prompts => {
                 notes.push(Note::Oversampled { requests, prompts });
@@ -237,6 +237,10 @@ impl Schedule {
             && requests < users
         {
             notes.push(Note::IdleUsers { users, requests });
+        }
+        let least = self.spec.prompts.least();
+        if self.spec.prompts.shortest().is_some_and(|shortest| shortest < least) {
+            notes.push(Note::Raised { least });
         }
         if self.cache() != self.spec.cache {
             notes.push(Note::NonceLeftOut { regime: self.spec.cache });
@@ -362,12 +366,11 @@ impl Schedule {
             Plan::Timed(_) | Plan::Burst(_) => After::Instant(self.intended_at(index)?),
         };
         let (prompt, input_tokens, own_limit) = self.prompt_of(index);
-        let max_output_tokens = match self.spec.output {
+        let max_output_tokens = match &self.spec.output {
             OutputLength::Unlimited => None,
             OutputLength::Drawn(lengths) => Some(self.output_draw(index, lengths)),
-            OutputLength::OfPrompt { otherwise } => {
-                own_limit.or_else(|| otherwise.map(|lengths| self.output_draw(index, lengths)))
-            }
+            OutputLength::OfPrompt { otherwise } => own_limit
+                .or_else(|| otherwise.as_ref().map(|lengths| self.output_draw(index, lengths))),
         };
         Some(self.routed(Request {
             index,
@@ -427,7 +430,7 @@ impl Schedule {
         self.order[index as usize % self.order.len()] as usize
     }
 
-    fn output_draw(&self, index: u32, lengths: Lengths) -> Tokens {
+    fn output_draw(&self, index: u32, lengths: &Lengths) -> Tokens {
         lengths.draw(&mut Stream::numbered(self.spec.seed, "output lengths", u64::from(index)))
     }
 
@@ -438,7 +441,7 @@ impl Schedule {
             PromptSource::Synthetic { input } | PromptSource::Exact { input, .. } => {
                 let mut stream =
                     Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
-                let tokens = input.draw(&mut stream);
+                let tokens = input.draw(&mut stream).max(self.spec.prompts.least());
                 (PromptRef::Written(tokens), Some(tokens), None)
             }
             PromptSource::List { prompts, .. } => {
@@ -451,13 +454,15 @@ impl Schedule {
             }
             PromptSource::Lengths { rows, .. } => {
                 let row = &rows[self.place(index)];
-                (PromptRef::Written(row.input), Some(row.input), Some(row.output))
+                let tokens = row.input.max(self.spec.prompts.least());
+                (PromptRef::Written(tokens), Some(tokens), Some(row.output))
             }
         }
     }
 
     /// The pieces that the prompt written for request `index` has: those that
-    /// it shares with others, then its own.
+    /// it shares with others, then its own. What the server adds is no part of
+    /// them.
     fn pieces(&self, index: u32, tokens: Tokens) -> Vec<Piece> {
         let leading = match &self.spec.prompts {
             PromptSource::List { .. }
@@ -465,7 +470,8 @@ impl Schedule {
             | PromptSource::Exact { .. }
             | PromptSource::Lengths { .. } => Vec::new(),
         };
-        Piece::of_prompt(&leading, index, tokens.get())
+        let special = self.spec.prompts.lexicon().special();
+        Piece::of_prompt(&leading, index, tokens.get().saturating_sub(special))
     }
 
     /// Every request in order; without end for an endless plan.

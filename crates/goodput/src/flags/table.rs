@@ -312,11 +312,11 @@ pub(crate) const BENCH: &[Flag] = &[
         flag(
             DATA,
             "isl",
-            One("N"),
+            One("LENGTH"),
             Other(
                 "--input-len, --random-input-len: exact with --tokenizer, else by words and marks",
             ),
-            "Input length of synthetic prompts in tokens, exactly [512 ± 25 %; 4096 on the embedded engine]",
+            "Input length of synthetic prompts in tokens, exactly: 512, 512±25%, normal:mean=512,std=64, lognormal:median=512,sigma=0.6, 128:0.5,2048:0.5, histogram:FILE [512 ± 25 %; 4096 on the embedded engine]",
         ),
         &["input-len", "random-input-len"],
     ),
@@ -324,9 +324,9 @@ pub(crate) const BENCH: &[Flag] = &[
         flag(
             DATA,
             "osl",
-            One("N"),
+            One("LENGTH"),
             Other("--output-len, --random-output-len: exact"),
-            "Output limit in tokens, exactly [128 ± 25 %; 128 on the embedded engine]",
+            "Output limit in tokens, exactly, in the forms of --isl [128 ± 25 %; 128 on the embedded engine]",
         ),
         &["output-len", "random-output-len"],
     ),
@@ -341,8 +341,8 @@ pub(crate) const BENCH: &[Flag] = &[
         DATA,
         "random-range-ratio",
         One("R"),
-        Other("one number for both lengths; the JSON form is refused"),
-        "Spread of --isl and --osl: uniform within ± R [0]",
+        Same,
+        "Spread of --isl and --osl: uniform within ± R, or of each: {\"input\": 0.3, \"output\": 0.5} [0]",
     ),
     flag(
         DATA,

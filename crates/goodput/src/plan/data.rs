@@ -84,7 +84,7 @@ pub(super) fn read(
     let order = if in_order { Order::AsIs } else { Order::Shuffled };
     let prompts = match rows {
         Rows::Prompts(prompts) => PromptSource::List { prompts, order },
-        Rows::Lengths(rows) => PromptSource::Lengths { rows, order },
+        Rows::Lengths(rows) => PromptSource::Lengths { rows, order, lexicon: None },
     };
     Some(Data { prompts, output, facts })
 }
@@ -193,7 +193,7 @@ fn facts(source: &str, rows: &Rows, output: &OutputLength) -> WorkloadFacts {
         source: format!("{source}: {} rows", rows.len()),
         input_lengths: match rows {
             Rows::Prompts(_) => "as the rows are".to_owned(),
-            Rows::Lengths(_) => "as the rows say, estimated".to_owned(),
+            Rows::Lengths(_) => "as the rows say".to_owned(),
         },
         output_lengths: match output {
             OutputLength::Drawn(lengths) => lengths.describe(),

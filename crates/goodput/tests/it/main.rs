@@ -25,6 +25,8 @@ mod explain;
 mod files;
 // `--json`: its form, and that nothing else is on standard output.
 mod json;
+// `--isl` and `--osl` as numbers, spreads, curves and histograms.
+mod lengths;
 mod pages;
 // Adapters, models and priorities of requests, several targets.
 mod routing;

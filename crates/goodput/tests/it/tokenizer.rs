@@ -41,7 +41,9 @@ fn a_file_a_folder_and_a_cached_model_are_one_tokenizer() {
         let plan = plan(&workplace, &served(&["--tokenizer", name])).exits(0).json();
         let (lengths, tokenizer) = workload(&plan);
         let tokenizer = tokenizer.unwrap();
-        assert!(lengths.ends_with(&format!("exact by the tokenizer {tokenizer}")), "{lengths}");
+        let expected =
+            format!("exact by the tokenizer {tokenizer}, before the server's chat template");
+        assert!(lengths.ends_with(&expected), "{lengths}");
         assert!(tokenizer.starts_with(&format!("{name} (")), "{tokenizer}");
         hashes.push(tokenizer.trim_start_matches(name).to_owned());
     }

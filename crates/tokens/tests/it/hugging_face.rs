@@ -29,6 +29,19 @@ fn a_file_is_read_and_cuts_nothing_off() {
 }
 
 #[test]
+fn what_a_files_template_adds_to_a_plain_text_is_known() {
+    let bare = read("small", "tokenizer.json", SMALL.as_bytes()).unwrap();
+    assert_eq!(bare.added(), 0);
+    let template = r#""post_processor":{"type":"TemplateProcessing",
+"single":[{"SpecialToken":{"id":"<|end|>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],
+"pair":[],"special_tokens":{"<|end|>":{"id":"<|end|>","ids":[4],"tokens":["<|end|>"]}}}"#;
+    let marked = SMALL.replace(r#""post_processor":null"#, template);
+    let marked = read("small", "tokenizer.json", marked.as_bytes()).unwrap();
+    assert_eq!(marked.added(), 1);
+    assert_eq!(marked.encode("the cat"), [1, 2]);
+}
+
+#[test]
 fn another_kind_of_file_is_named_with_what_is_accepted() {
     let cases: &[(&[u8], &str)] = &[
         (b"", "is empty"),

@@ -161,6 +161,29 @@ fn the_tokenizer_is_part_of_the_schedules_hash() {
     assert_ne!(hash(64), hash(5));
 }
 
+#[test]
+fn what_the_server_adds_is_part_of_a_prompts_length() {
+    let tokenizer = Cutting::after(64);
+    let bare = Lexicon::proven(&tokenizer).unwrap();
+    let hash =
+        |lexicon: &Lexicon| schedule(&Arc::new(lexicon.clone()), 9, 1, CacheRegime::Cold).hash();
+    assert_eq!(hash(&bare.clone().with_special(0)), hash(&bare));
+    let lexicon = Arc::new(bare.with_special(2));
+    for (asked, sent) in [(50, 50), (3, 3), (2, 3), (1, 3)] {
+        let schedule = schedule(&lexicon, asked, 1, CacheRegime::Cold);
+        let request = schedule.request(0).unwrap();
+        assert_eq!(request.input_tokens, Some(Tokens::new(sent)));
+        let prompt = schedule.prompt(&request, RunNonce::new(1));
+        assert_eq!(prompt.input_tokens, Some(Tokens::new(sent)));
+        let Content::Text(text) = prompt.content else { panic!("a text") };
+        assert_eq!(tokenizer.count(&text), sent - 2);
+        assert_eq!(schedule.check_lengths(&tokenizer, RunNonce::new(1)), Ok(1));
+        let notes = Schedule::draw(schedule.spec().clone()).unwrap().1;
+        let raised: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        assert_eq!(raised.iter().any(|note| note.contains("sent with 3")), asked < 3);
+    }
+}
+
 proptest! {
     // Each case proves a lexicon anew.
     #![proptest_config(ProptestConfig::with_cases(24))]

@@ -1,7 +1,7 @@
 //! Prompts are held against the tokenizer that their lengths are said to be
 //! of, before any is sent.
 
-use super::{PromptRef, PromptSource, Schedule};
+use super::{PromptRef, Schedule};
 use crate::prompt::{Content, RunNonce};
 use crate::tokenizer::Tokenizer;
 
@@ -38,7 +38,7 @@ impl Schedule {
         tokenizer: &dyn Tokenizer,
         nonce: RunNonce,
     ) -> Result<u32, WrongLength> {
-        let PromptSource::Exact { .. } = self.spec.prompts else { return Ok(0) };
+        let Some(lexicon) = self.spec.prompts.exact_lexicon() else { return Ok(0) };
         // An endless plan is looked at from its beginning.
         let count = self.count().unwrap_or(LEAST_CHECKED);
         let checked = count.div_ceil(CHECKED_ONE_IN).max(LEAST_CHECKED).min(count);
@@ -47,10 +47,10 @@ impl Schedule {
             let Some(request) = self.request(index) else { continue };
             let PromptRef::Written(asked) = request.prompt else { continue };
             let Content::Text(text) = self.prompt(&request, nonce).content else { continue };
-            let found = tokenizer.count(&text);
-            if found != asked.get() {
+            let (asked, found) = (asked.get() - lexicon.special(), tokenizer.count(&text));
+            if found != asked {
                 let tokenizer = tokenizer.name().to_owned();
-                return Err(WrongLength { index, asked: asked.get(), found, tokenizer });
+                return Err(WrongLength { index, asked, found, tokenizer });
             }
         }
         Ok(checked)

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use measure::Tokens;
+
 use crate::prompt::CacheRegime;
 
 /// Something that a schedule's reader must know: the workload is weaker than
@@ -29,6 +31,11 @@ pub enum Note {
     },
     /// Prompt lengths are counted by rule, not by a tokenizer.
     EstimatedLengths,
+    /// Some lengths asked for leave no room for a text.
+    Raised {
+        /// The length that is sent in place of a shorter one.
+        least: Tokens,
+    },
     /// The regime wants nonces, and the prompts are the user's own.
     NonceLeftOut {
         /// The regime asked for.
@@ -44,6 +51,7 @@ impl Note {
             Self::MayRepeat { .. } => "may_repeat",
             Self::IdleUsers { .. } => "idle_users",
             Self::EstimatedLengths => "estimated_lengths",
+            Self::Raised { .. } => "raised_lengths",
             Self::NonceLeftOut { .. } => "nonce_left_out",
         }
     }
@@ -69,6 +77,14 @@ impl fmt::Display for Note {
             Self::EstimatedLengths => f.write_str(
                 "prompt lengths are counted by words and marks, not by the model's tokenizer: the \
                  server's own count may differ",
+            ),
+            Self::Raised { least } => write!(
+                f,
+                "prompts shorter than {} tokens are sent with {}: the server puts {} before a \
+                 prompt by itself",
+                least.get(),
+                least.get(),
+                least.get() - 1
             ),
             Self::NonceLeftOut { regime } => write!(
                 f,

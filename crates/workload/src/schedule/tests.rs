@@ -273,7 +273,7 @@ fn limits_of_answers_come_from_where_they_should() {
     };
     let five = Lengths::fixed(5).unwrap();
     assert_eq!(limits(OutputLength::Unlimited), [(None, false), (None, false)]);
-    assert_eq!(limits(OutputLength::Drawn(five)), [(Some(5), true), (Some(5), true)]);
+    assert_eq!(limits(OutputLength::Drawn(five.clone())), [(Some(5), true), (Some(5), true)]);
     let otherwise = Some(five);
     assert_eq!(limits(OutputLength::OfPrompt { otherwise }), [(Some(10), true), (Some(5), true)]);
     assert_eq!(
@@ -537,7 +537,11 @@ fn lengths_of_a_list_are_written_as_text_of_their_own() {
         source_row: 1,
     };
     let drawn = Schedule::draw(Spec {
-        prompts: PromptSource::Lengths { rows: vec![row(30, 4), row(9, 7)], order: Order::AsIs },
+        prompts: PromptSource::Lengths {
+            rows: vec![row(30, 4), row(9, 7)],
+            order: Order::AsIs,
+            lexicon: None,
+        },
         output: OutputLength::OfPrompt { otherwise: None },
         ..spec(open(4.0), Stop::Count(4))
     });
