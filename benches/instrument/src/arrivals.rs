@@ -75,6 +75,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
         load: Load::Open { pace: workload::Pace::flat(rate, 1.0) },
         stop: Stop::Duration(Span::from_s(seconds)),
         prompts,
+        pictures: None,
         output: OutputLength::Unlimited,
         output_forced: true,
         cache: CacheRegime::AsIs,

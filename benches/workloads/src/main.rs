@@ -40,6 +40,7 @@ fn schedule(tokenizer: &dyn Tokenizer) -> Schedule {
         load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
         stop: Stop::Count(PROMPTS),
         prompts: PromptSource::Exact { input, lexicon: Arc::new(lexicon) },
+        pictures: None,
         output: OutputLength::Unlimited,
         output_forced: false,
         cache: CacheRegime::Cold,

@@ -132,7 +132,7 @@ const TOOLS: &[&str] = &["tools", "tool_choice"];
 
 /// A message as the object that goes into the request.
 fn json_of(message: Message) -> Value {
-    let mut object = json!({"role": message.role, "content": message.content});
+    let mut object = json!({"role": message.role, "content": wire::media::content(&message)});
     // The loader made the text from an object, so it is one.
     let members = message.members.and_then(|members| serde_json::from_str(&members).ok());
     if let (Some(Value::Object(members)), Some(object)) = (members, object.as_object_mut()) {

@@ -22,6 +22,7 @@ use crate::tokenizer;
 mod data;
 mod lengths;
 mod load;
+mod media;
 mod routing;
 
 /// Spread of lengths when none was given: everything equal would hide how a
@@ -165,6 +166,9 @@ pub(crate) fn resolve(
     let (prompts, output, mut workload) =
         workload(&mut reader, &read, embedded, api, tokenizer.as_ref());
     let asked_lengths = workload.input_lengths.clone();
+    let pictures = media::pictures(&mut reader);
+    media::check(&mut reader, api, &prompts, pictures.as_ref());
+    workload.notes.extend(media::said(&prompts, pictures.as_ref()));
     let (load, stop) = load::load(&mut reader, embedded, &prompts, &mut workload.notes);
     let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
@@ -189,6 +193,7 @@ pub(crate) fn resolve(
             load,
             stop,
             prompts,
+            pictures,
             output,
             output_forced: settings.is_on("ignore-eos"),
             cache,
@@ -325,7 +330,8 @@ fn workload(
         let prompts = PromptSource::List { prompts: vec![prompt], order: Order::AsIs };
         return (prompts, OutputLength::Drawn(output), facts);
     }
-    if name == "random" {
+    let with_pictures = name.replace('_', "-") == media::RANDOM;
+    if name == "random" || with_pictures {
         if settings.has("dataset-path") {
             reader.wrong(
                 "dataset-path",
@@ -337,7 +343,11 @@ fn workload(
             reader
                 .wrong("dataset-column", "random prompts have no columns; give --dataset-name hf");
         }
-        facts.source = "synthetic text (random)".to_owned();
+        facts.source = if with_pictures {
+            "synthetic text and pictures (random-mm)".to_owned()
+        } else {
+            "synthetic text (random)".to_owned()
+        };
         facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
         return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts);

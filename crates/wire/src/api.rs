@@ -3,6 +3,7 @@
 
 use measure::TokensSource;
 use serde_json::{Map, Value, json};
+use workload::media::MediaKind;
 
 /// An API that streams text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +93,15 @@ pub struct Entry {
     pub can_ignore_eos: bool,
     /// True when engines behind the API know a `priority` of a request.
     pub takes_priority: bool,
+    /// What messages may hold besides text.
+    pub media: &'static [MediaKind],
 }
+
+/// All that the OpenAI chat form has a part for.
+const ALL_MEDIA: &[MediaKind] =
+    &[MediaKind::Image, MediaKind::ImageAddress, MediaKind::Audio, MediaKind::Video];
+/// Pictures, sent along or named by their address.
+const PICTURES: &[MediaKind] = &[MediaKind::Image, MediaKind::ImageAddress];
 
 const ACCEPT_SSE: (&str, &str) = ("accept", "text/event-stream");
 const ACCEPT_NDJSON: (&str, &str) = ("accept", "application/x-ndjson");
@@ -111,6 +120,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: true,
         takes_priority: true,
+        media: ALL_MEDIA,
     },
     Entry {
         api: Api::OpenaiCompletions,
@@ -124,6 +134,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: true,
         takes_priority: true,
+        media: &[],
     },
     Entry {
         api: Api::OpenaiResponses,
@@ -137,6 +148,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: true,
         takes_priority: true,
+        media: PICTURES,
     },
     Entry {
         api: Api::Anthropic,
@@ -150,6 +162,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: false,
         takes_priority: false,
+        media: PICTURES,
     },
     Entry {
         api: Api::Ollama,
@@ -163,6 +176,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: false,
         takes_priority: false,
+        media: &[MediaKind::Image],
     },
     Entry {
         api: Api::OllamaGenerate,
@@ -176,6 +190,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: false,
         takes_priority: false,
+        media: &[],
     },
     Entry {
         api: Api::Tgi,
@@ -189,6 +204,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: false,
         takes_priority: false,
+        media: &[],
     },
     Entry {
         api: Api::Sglang,
@@ -202,6 +218,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: true,
         takes_priority: true,
+        media: &[],
     },
     Entry {
         api: Api::Triton,
@@ -215,6 +232,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: false,
         takes_priority: false,
+        media: &[],
     },
 ];
 
@@ -518,10 +536,48 @@ fn openai_body(api: Api, spec: &RequestSpec) -> Map<String, Value> {
     body
 }
 
+/// The messages, each part of a content that is a list rewritten.
+fn with_parts(messages: Vec<Value>, part: impl Fn(Value) -> Value) -> Vec<Value> {
+    let rewritten = |mut message: Value| {
+        if let Some(Value::Array(parts)) = message.get_mut("content") {
+            *parts = std::mem::take(parts).into_iter().map(&part).collect();
+        }
+        message
+    };
+    messages.into_iter().map(rewritten).collect()
+}
+
+/// The address in a part of an image, whichever way it is written.
+fn image_address(part: &Value) -> Option<&str> {
+    let image = part.get("image_url")?;
+    image.get("url").unwrap_or(image).as_str()
+}
+
+/// The media type and the base64 of a data URL.
+fn inline_data(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+/// A part as the responses API has it.
+fn responses_part(part: Value) -> Value {
+    if let Some(url) = image_address(&part) {
+        let detail = part["image_url"].get("detail").cloned();
+        return Value::Object(object([
+            ("type", Some("input_image".into())),
+            ("image_url", Some(url.into())),
+            ("detail", detail),
+        ]));
+    }
+    match part["text"].as_str() {
+        Some(text) => json!({"type": "input_text", "text": text}),
+        None => part,
+    }
+}
+
 fn responses_body(spec: &RequestSpec) -> Map<String, Value> {
     let input = match &spec.prompt {
         Prompt::Text(text) => Value::from(text.clone()),
-        Prompt::Messages(messages) => Value::Array(messages.clone()),
+        Prompt::Messages(messages) => Value::Array(with_parts(messages.clone(), responses_part)),
     };
     let mut body = spec.sampling.clone();
     body.extend(object([
@@ -535,12 +591,25 @@ fn responses_body(spec: &RequestSpec) -> Map<String, Value> {
     body
 }
 
+/// A part as Anthropic has it.
+fn anthropic_part(part: Value) -> Value {
+    let Some(url) = image_address(&part) else { return part };
+    let source = match inline_data(url) {
+        Some((media_type, data)) => {
+            json!({"type": "base64", "media_type": media_type, "data": data})
+        }
+        None => json!({"type": "url", "url": url}),
+    };
+    json!({"type": "image", "source": source})
+}
+
 /// Anthropic keeps system text outside the messages.
 fn anthropic_body(spec: &RequestSpec) -> Map<String, Value> {
     let is_system =
         |message: &Value| matches!(message["role"].as_str(), Some("system" | "developer"));
     let (system, turns): (Vec<Value>, Vec<Value>) =
         messages(&spec.prompt).into_iter().partition(is_system);
+    let turns = with_parts(turns, anthropic_part);
     let system: Vec<String> = system.iter().map(message_text).collect();
     let limit = spec.max_output_tokens.unwrap_or(ANTHROPIC_DEFAULT_MAX_TOKENS);
     let mut body = spec.sampling.clone();
@@ -554,11 +623,24 @@ fn anthropic_body(spec: &RequestSpec) -> Map<String, Value> {
     body
 }
 
+/// A message as Ollama has it: the text in one piece, images beside it.
+fn ollama_message(mut message: Value) -> Value {
+    let Some(parts) = message["content"].as_array() else { return message };
+    let images: Vec<Value> =
+        parts.iter().filter_map(|part| Some(inline_data(image_address(part)?)?.1.into())).collect();
+    message["content"] = message_text(&message).into();
+    if !images.is_empty() {
+        message["images"] = Value::Array(images);
+    }
+    message
+}
+
 fn ollama_body(api: Api, spec: &RequestSpec) -> Map<String, Value> {
     let mut options = spec.sampling.clone();
     options.extend(object([("num_predict", spec.max_output_tokens.map(Value::from))]));
     let prompt = if api == Api::Ollama {
-        ("messages", Some(Value::Array(messages(&spec.prompt))))
+        let messages = messages(&spec.prompt).into_iter().map(ollama_message);
+        ("messages", Some(Value::Array(messages.collect())))
     } else {
         ("prompt", Some(plain_text(&spec.prompt).into()))
     };
@@ -794,6 +876,47 @@ mod tests {
         assert_eq!(anthropic["system"], "be brief");
         assert_eq!(anthropic["messages"], json!(turns[1..]));
         assert_eq!(ask(Api::OpenaiCompletions)["prompt"], "be brief\n\nhi");
+    }
+
+    /// Bodies from the API references: OpenAI "Images and vision" and "Audio"
+    /// (chat and responses), Anthropic "Vision", Ollama "chat request with
+    /// images". Ollama's pictures have no place in the text.
+    #[test]
+    fn pictures_have_each_apis_own_form() {
+        let data = "data:image/png;base64,iVBORw0KGgo=";
+        let turn = json!([{"role": "user", "content": [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": data}},
+            {"type": "image_url", "image_url": {"url": "https://h/x.png", "detail": "low"}},
+        ]}]);
+        let ask = |api| {
+            body(api, |spec| {
+                spec.prompt = Prompt::Messages(turn.as_array().unwrap().clone());
+            })
+        };
+        assert_eq!(ask(Api::OpenaiChat)["messages"], turn);
+        assert_eq!(
+            ask(Api::OpenaiResponses)["input"][0]["content"],
+            json!([
+                {"type": "input_text", "text": "What is this?"},
+                {"type": "input_image", "image_url": data},
+                {"type": "input_image", "image_url": "https://h/x.png", "detail": "low"},
+            ])
+        );
+        assert_eq!(
+            ask(Api::Anthropic)["messages"][0]["content"],
+            json!([
+                {"type": "text", "text": "What is this?"},
+                {"type": "image", "source": {
+                    "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo=",
+                }},
+                {"type": "image", "source": {"type": "url", "url": "https://h/x.png"}},
+            ])
+        );
+        assert_eq!(
+            ask(Api::Ollama)["messages"],
+            json!([{"role": "user", "content": "What is this?", "images": ["iVBORw0KGgo="]}])
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod head;
 pub mod http1;
 pub mod json;
 pub mod lengths;
+pub mod media;
 pub mod ndjson;
 pub mod notes;
 pub mod reader;

@@ -11,6 +11,7 @@ pub mod digest;
 pub mod length;
 pub mod lexicon;
 pub mod load;
+pub mod media;
 pub mod piece;
 pub mod prompt;
 pub mod routing;
@@ -28,6 +29,7 @@ pub use choice::{Assignment, Choice, ChoiceError, named_weight};
 pub use length::{Bell, Bucket, Histogram, LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
+pub use media::{Attachment, Media, Picture, Pictures};
 pub use piece::Piece;
 pub use prompt::{
     CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,

@@ -8,6 +8,7 @@ use measure::{Span, Tokens};
 use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::lexicon::Lexicon;
+use crate::media::{Attachment, Media, Picture};
 use crate::piece::Piece;
 use crate::stream::Stream;
 use crate::text;
@@ -23,12 +24,14 @@ pub struct Message {
     /// calls of an answer, the call that a result belongs to. They win where
     /// they have the name of one of the two above.
     pub members: Option<String>,
+    /// Pictures and sounds in the text, by their places; mostly none.
+    pub media: Vec<Attachment>,
 }
 
 impl Message {
-    /// A message of a text alone.
+    /// A message of text alone.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Self { role: role.into(), content: content.into(), members: None }
+        Self { role: role.into(), content: content.into(), members: None, media: Vec::new() }
     }
 }
 
@@ -85,16 +88,49 @@ impl Prompt {
 
     /// Puts a nonce before everything else and counts it in.
     fn with_nonce(mut self, nonce: &str) -> Self {
+        let nonce = format!("{nonce}\n\n");
         let head = match &mut self.content {
             Content::Text(text) => Some(text),
-            Content::Messages(messages) => messages.first_mut().map(|first| &mut first.content),
+            Content::Messages(messages) => messages.first_mut().map(|first| {
+                // Pictures stay where they were in the text, so behind it.
+                first.media.iter_mut().for_each(|piece| piece.before += nonce.len());
+                &mut first.content
+            }),
         };
         if let Some(head) = head {
-            head.insert_str(0, &format!("{nonce}\n\n"));
+            head.insert_str(0, &nonce);
             self.input_tokens =
                 self.input_tokens.map(|n| Tokens::new(n.get().saturating_add(text::NONCE_TOKENS)));
         }
         self
+    }
+
+    /// The prompt with pictures behind its text: the last message's, for a
+    /// chat.
+    pub(crate) fn with_pictures(mut self, pictures: Vec<Picture>) -> Self {
+        if pictures.is_empty() {
+            return self;
+        }
+        let mut messages = match self.content {
+            Content::Text(text) => vec![Message::new("user", text)],
+            Content::Messages(messages) => messages,
+        };
+        if let Some(last) = messages.last_mut() {
+            let before = last.content.len();
+            let pictures = pictures.into_iter().map(Media::Picture);
+            last.media.extend(pictures.map(|media| Attachment { before, media }));
+        }
+        self.content = Content::Messages(messages);
+        self
+    }
+
+    /// What of it is no text.
+    pub fn media(&self) -> impl Iterator<Item = &Media> {
+        let messages = match &self.content {
+            Content::Text(_) => &[],
+            Content::Messages(messages) => messages.as_slice(),
+        };
+        messages.iter().flat_map(|message| &message.media).map(|piece| &piece.media)
     }
 
     fn digest(&self, digest: &mut Digest) {
@@ -108,6 +144,10 @@ impl Prompt {
                     digest.text(&message.role).text(&message.content);
                     if let Some(members) = &message.members {
                         digest.raw(b"+").text(members);
+                    }
+                    for Attachment { before, media } in &message.media {
+                        digest.raw(b"&").number(*before as u64);
+                        media.digest(digest);
                     }
                 }
             }
@@ -361,6 +401,12 @@ impl RunNonce {
     /// The bits, for the run's manifest.
     pub const fn bits(self) -> u64 {
         self.0
+    }
+
+    /// The seed of pixels: of pictures that no earlier run has sent where the
+    /// regime says so, else of the run's seed.
+    pub(crate) const fn pixels(self, regime: CacheRegime, seed: u64) -> u64 {
+        if regime.has_nonce() { self.0 } else { seed }
     }
 
     /// The stream that a prompt's nonce is drawn from. The first 2³² numbers

@@ -6,6 +6,7 @@ use crate::arrival::Arrivals;
 use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::load::{HORIZON, Load, LoadError, Stop};
+use crate::media::{Pictures, PicturesError};
 use crate::piece::Piece;
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
@@ -48,6 +49,8 @@ pub struct Spec {
     pub stop: Stop,
     /// Where prompts come from.
     pub prompts: PromptSource,
+    /// Pictures that go with every prompt.
+    pub pictures: Option<Pictures>,
     /// How long answers may be.
     pub output: OutputLength,
     /// True when the server is told to write the whole length (`ignore_eos`).
@@ -153,6 +156,9 @@ pub enum SpecError {
     /// A rule of the load model was broken.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A rule about pictures was broken.
+    #[error(transparent)]
+    Pictures(#[from] PicturesError),
     /// The list of prompts is empty.
     #[error("there is no prompt to send: the data set has no usable row")]
     NoPrompts,
@@ -195,6 +201,7 @@ impl Schedule {
     }
 
     fn over(mut spec: Spec, plan: Plan) -> Result<(Self, Vec<Note>), SpecError> {
+        spec.pictures.as_ref().map_or(Ok(()), Pictures::check)?;
         spec.labels.sort();
         let order = match spec.prompts.list() {
             Some((rows, order)) => {
@@ -486,6 +493,14 @@ impl Schedule {
     /// When the request names a prompt that this schedule does not have, and so
     /// is another schedule's.
     pub fn prompt(&self, request: &Request, nonce: RunNonce) -> Prompt {
+        let prompt = self.text_of(request, nonce);
+        let Some(pictures) = &self.spec.pictures else { return prompt };
+        let pixels = nonce.pixels(self.spec.cache, self.spec.seed);
+        prompt.with_pictures(pictures.of_request(self.spec.seed, pixels, request.index))
+    }
+
+    /// The same without the pictures that go with every prompt.
+    fn text_of(&self, request: &Request, nonce: RunNonce) -> Prompt {
         let (cache, source) = (self.cache(), &self.spec.prompts);
         let prompt = match (request.prompt, source) {
             (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
@@ -570,6 +585,10 @@ impl Schedule {
         spec.load.digest(&mut digest);
         spec.stop.digest(&mut digest);
         spec.prompts.digest(&mut digest);
+        // Only where there are any, so that schedules without keep their hash.
+        if let Some(pictures) = &spec.pictures {
+            pictures.digest(&mut digest);
+        }
         digest.text(self.cache().name());
         digest.maybe(self.count().map(u64::from));
         for index in 0..self.count().unwrap_or(HASHED_OF_ENDLESS) {

@@ -54,6 +54,7 @@ impl Bench {
                 load: closed(1),
                 stop: Stop::Count(1),
                 prompts: PromptSource::fixed("hi"),
+                pictures: None,
                 output: OutputLength::Drawn(Lengths::Fixed(Tokens::new(4))),
                 output_forced: false,
                 cache: CacheRegime::AsIs,

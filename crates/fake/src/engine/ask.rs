@@ -1,14 +1,16 @@
 //! What a client asked of the engine: bodies of the two completion endpoints.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use workload::Tokenizer;
 use workload::prompt::estimate_tokens;
 
 use crate::request::Request;
 
-/// An image costs as many prompt tokens as a tile of a common vision encoder.
-const IMAGE_TOKENS: u32 = 256;
+/// An image costs as many prompt tokens as a tile of a common vision encoder,
+/// whatever its size; a sound or a film costs the same.
+const MEDIA_TOKENS: u32 = 256;
 
 /// A request for text, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +98,9 @@ enum Content {
 #[derive(Deserialize)]
 struct Part {
     text: Option<String>,
-    image_url: Option<serde::de::IgnoredAny>,
+    image_url: Option<IgnoredAny>,
+    input_audio: Option<IgnoredAny>,
+    video_url: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -209,7 +213,9 @@ impl Message {
                 let part_tokens = |part: &Part| {
                     let text = part.text.as_deref();
                     let text = text.map_or(0, |text| text_tokens(text, tokenizer));
-                    text.saturating_add(if part.image_url.is_some() { IMAGE_TOKENS } else { 0 })
+                    let media = [&part.image_url, &part.input_audio, &part.video_url];
+                    let media = media.into_iter().flatten().count() as u32;
+                    text.saturating_add(media * MEDIA_TOKENS)
                 };
                 parts.iter().map(part_tokens).fold(0, u32::saturating_add)
             }

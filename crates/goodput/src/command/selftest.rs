@@ -246,6 +246,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
         load: level.load.clone(),
         stop: Stop::Count(level.count),
         prompts: PromptSource::fixed("selftest"),
+        pictures: None,
         output: OutputLength::Drawn(Lengths::Fixed(Tokens::new(level.tokens))),
         output_forced: true,
         cache: CacheRegime::AsIs,

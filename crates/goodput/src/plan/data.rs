@@ -1,6 +1,7 @@
 //! What the flags say of a data set: its file, its columns, its lengths, and
 //! what must be said of the run that is made of it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use measure::facts::WorkloadFacts;
@@ -8,7 +9,7 @@ use wire::api::Api;
 use wire::dataset::DatasetNotes;
 use wire::dataset::columns::{Columns, Field};
 use wire::dataset::sonnet;
-use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, named, refused};
+use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, WRITTEN, named, refused};
 use workload::prompt::{Order, PromptSource};
 use workload::schedule::OutputLength;
 use workload::{Lengths, Tokenizer, estimate_tokens};
@@ -17,6 +18,9 @@ use crate::flags::Reader;
 
 /// Largest file that is read.
 const LIMIT: u64 = 8 << 30;
+
+/// Largest file of a picture or sound.
+const MEDIA_LIMIT: u64 = 256 << 20;
 
 /// Prompts that are made of a poem when no number of requests is given.
 const VERSES: u32 = 1_000;
@@ -51,7 +55,10 @@ pub(super) fn read(
     let count = |text: &str| {
         tokenizer.map_or_else(|| estimate_tokens(text), |tokenizer| tokenizer.count(text))
     };
-    let options = options(reader, entry, &count)?;
+    let settings = reader.settings;
+    let beside =
+        |named: &str| beside(settings.text("dataset-path").unwrap_or_default(), named, open);
+    let options = options(reader, entry, &count, &beside)?;
     let Some(path) = reader.settings.text("dataset-path") else {
         let rule = format!("--dataset-name {} needs a file: {}", entry.name, entry.file);
         reader.wrong("dataset-path", rule);
@@ -89,15 +96,29 @@ pub(super) fn read(
     Some(Data { prompts, output, facts })
 }
 
+/// Opens a file that a row names: from the folder of the data set, so that the
+/// two can be moved together, else from where the command runs.
+fn beside(
+    dataset: &str,
+    named: &str,
+    open: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+) -> Result<Vec<u8>, String> {
+    let folder = Path::new(dataset).parent().unwrap_or(Path::new(""));
+    let joined = folder.join(named);
+    open(&joined.to_string_lossy(), MEDIA_LIMIT)
+        .or_else(|error| open(named, MEDIA_LIMIT).map_err(|_| error))
+}
+
 fn entry(reader: &mut Reader<'_>, name: &str) -> Option<&'static Entry> {
     let entry = named(name);
     if entry.is_none() {
         match refused(name) {
             Some(reason) => reader.wrong("dataset-name", format!("{name} is not read: {reason}")),
             None => {
-                let names: Vec<_> = DATASETS.iter().map(|entry| entry.name).collect();
-                let names = names.join(", ");
-                reader.wrong("dataset-name", format!("{name:?} is not one of random, {names}"));
+                let read = DATASETS.iter().map(|entry| entry.name);
+                let names: Vec<_> = WRITTEN.iter().copied().chain(read).collect();
+                let rule = format!("{name:?} is not one of {}", names.join(", "));
+                reader.wrong("dataset-name", rule);
             }
         }
     }
@@ -108,6 +129,7 @@ fn options<'a>(
     reader: &mut Reader<'_>,
     entry: &Entry,
     count: &'a dyn Fn(&str) -> u32,
+    open: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
 ) -> Option<Options<'a>> {
     let settings = reader.settings;
     let columns = match Columns::parse(settings.all("dataset-column")) {
@@ -154,6 +176,8 @@ fn options<'a>(
         category: of("spec-bench-category").or_else(|| of("speed-bench-category")),
         model: of("burstgpt-model"),
         sonnet: shape,
+        open,
+        media_inside: settings.is_on("custom-ensure-client-side-data"),
     })
 }
 
@@ -245,7 +269,8 @@ fn unused(reader: &Reader<'_>, entry: &Entry) -> Vec<String> {
     let flags = others.flat_map(|other| {
         other.output_flag.iter().chain(other.flags).map(|flag| (*flag, other.name))
     });
-    let given = flags.filter(|(flag, _)| reader.settings.has(flag));
+    let own = |flag: &str| entry.flags.contains(&flag) || entry.output_flag == Some(flag);
+    let given = flags.filter(|(flag, _)| reader.settings.has(flag) && !own(flag));
     given.map(|(flag, name)| format!("--{flag} did nothing: it concerns {name} only")).collect()
 }
 

@@ -19,6 +19,14 @@ const FILES: &[(&str, &str)] = &[
             {"conversations": [{"from": "human", "value": "And what is that of Sweden?"}, {"from": "gpt", "value": "It is Stockholm, of course."}]}]"#,
     ),
     ("custom", "{\"prompt\": \"red fox\"}\n{\"prompt\": \"blue jay\"}\n"),
+    (
+        "custom_image",
+        "{\"prompt\": \"red fox\", \"image_files\": \"https://h/fox.png\"}\n{\"prompt\": \"blue jay\", \"image_files\": \"https://h/jay.png\"}\n",
+    ),
+    (
+        "custom_audio",
+        "{\"prompt\": \"red fox\", \"audio\": \"call.wav\"}\n{\"prompt\": \"blue jay\", \"audio\": \"call.wav\"}\n",
+    ),
     ("hf", "[{\"question\": \"red fox\"}, {\"question\": \"blue jay\"}]"),
     ("burstgpt", "Timestamp,Model,Request tokens,Response tokens\n5,GPT-4,9,4\n6,ChatGPT,30,7\n"),
     ("sonnet", "From fairest creatures we desire increase,\nThat thereby beauty's rose might\n"),
@@ -60,6 +68,7 @@ fn every_data_set_is_read_and_sent() {
     for entry in DATASETS {
         let (workplace, server) = (Workplace::new(), engine());
         let file = workplace.file("file", content_of(entry.name));
+        workplace.file("call.wav", "RIFF");
         let flags = ["-n", "2", "--osl", "3"];
         bench(&workplace, &server.url(), &[&set(entry.name, file)[..], &flags].concat()).exits(0);
         assert_eq!(workplace.export("run").len(), 2, "{}", entry.name);
@@ -98,7 +107,7 @@ fn an_unknown_data_set_or_column_names_those_that_are() {
     let told = dry(&workplace, &["--dataset-name", "poems"]).exits(2);
     let names: Vec<_> = DATASETS.iter().map(|entry| entry.name).collect();
     told.says(&names);
-    for name in ["random-mm", "timed_trace", "prefix-repetition", "custom_audio"] {
+    for name in ["random-rerank", "timed_trace", "prefix-repetition"] {
         dry(&workplace, &["--dataset-name", name]).exits(2).says(&[name, "is not read:"]);
     }
     let file = workplace.file("rows.json", content_of("hf"));

@@ -26,7 +26,7 @@ fn usage_is_2_and_names_flag_and_allowed_values() {
         (&["--token-counts", "never"], &["--token-counts", "final, continuous"]),
         (&["--backend", "grpc"], &["--backend", "openai-chat", "anthropic", "triton"]),
         (&["--definitions", "llmperf"], &["--definitions", "goodput", "vllm-0.27"]),
-        (&["--dataset-name", "poems"], &["--dataset-name", "random, sharegpt, custom, hf"]),
+        (&["--dataset-name", "poems"], &["--dataset-name", "random, random-mm, sharegpt, custom"]),
         (&["--request-rate", "fast"], &["--request-rate", "fast"]),
         (&["--request-rate", "0"], &["--request-rate", "greater than 0"]),
         (&["--request-rate", "-3"], &["--request-rate", "greater than 0"]),

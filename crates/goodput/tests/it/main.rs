@@ -27,6 +27,8 @@ mod files;
 mod json;
 // `--isl` and `--osl` as numbers, spreads, curves and histograms.
 mod lengths;
+// Pictures and sounds in prompts.
+mod media;
 mod pages;
 // Adapters, models and priorities of requests, several targets.
 mod routing;

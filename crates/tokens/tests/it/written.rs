@@ -17,6 +17,7 @@ pub(crate) fn schedule(
         load: Load::Closed { users: 1, think: Think::Fixed(Span::ZERO) },
         stop: Stop::Count(count),
         prompts,
+        pictures: None,
         output: OutputLength::Unlimited,
         output_forced: false,
         cache,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! - `prompt`: a string. Or `messages`: a list of `{role, content}`, `content` a
-//!   string or a list of `{"type": "text", "text": …}`. One of the two.
+//!   string or a list of parts: `{"type": "text", "text": …}`, or an image,
+//!   sound or film in the form of the chat API, kept as it is. One of the two.
 //! - The answer's limit, the first of these that is not null: `output_tokens`,
 //!   `output_length`, `output_len`, `max_output_tokens`,
 //!   `max_completion_tokens`, `max_tokens`. A whole number from 1 on, also as
@@ -26,9 +27,11 @@
 //! rejected with its number, and reading goes on.
 
 use serde_json::{Map, Value};
-use workload::{Content, MAX_TOKENS, Message, Prompt};
+use workload::{Attachment, Content, MAX_TOKENS, Media, Message, Prompt};
 
 use measure::Tokens;
+
+use crate::media;
 
 use super::{DatasetNotes, Place, Reason, broken_json, is_blank, labels, lines, without_mark};
 
@@ -64,6 +67,14 @@ const SET_ASIDE: &[&str] = &[
 /// Reads the file. `count` says about how many tokens a text is; without a
 /// tokenizer, pass [`workload::estimate_tokens`].
 pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetNotes) {
+    rows(bytes, |object| prompt_of(object, count))
+}
+
+/// Reads a file of one JSON object a line, each made a prompt by `prompt_of`.
+pub(super) fn rows(
+    bytes: &[u8],
+    mut prompt_of: impl FnMut(&Map<String, Value>) -> Result<Prompt, Reason>,
+) -> (Vec<Prompt>, DatasetNotes) {
     let bytes = match without_mark(bytes) {
         Ok(bytes) => bytes,
         Err(refusal) => return (Vec::new(), DatasetNotes::refused(refusal)),
@@ -81,7 +92,7 @@ pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetN
                 let object = unwrapped(&object);
                 let aside = SET_ASIDE.iter().filter(|key| object.contains_key(**key));
                 notes.set_aside.extend(aside);
-                prompt_of(object, count)
+                prompt_of(object)
             }
             Ok(_) => Err(Reason::NotAnObject),
             Err(error) => {
@@ -116,6 +127,16 @@ fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result
         (None, Some(messages)) => Content::Messages(messages_of(messages)?),
         (None, None) => return Err(Reason::NoPrompt),
     };
+    with_content(object, content, count)
+}
+
+/// A prompt of this content; the rest of the row is read here.
+pub(super) fn with_content(
+    object: &Map<String, Value>,
+    content: Content,
+    count: &dyn Fn(&str) -> u32,
+) -> Result<Prompt, Reason> {
+    let present = |key: &str| object.get(key).filter(|value| !value.is_null());
     let length = LENGTH_KEYS.iter().find_map(|key| present(key));
     let priority = present("priority").map(priority_of).transpose()?;
     Ok(Prompt {
@@ -129,20 +150,23 @@ fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result
     })
 }
 
-/// About how many tokens a prompt is; one without a letter is refused.
+/// About how many tokens a prompt's text is; one without a letter or a picture
+/// is refused.
 pub(super) fn tokens_of(content: &Content, count: &dyn Fn(&str) -> u32) -> Result<Tokens, Reason> {
     let (blank, tokens) = match content {
         Content::Text(text) => (text.trim().is_empty(), count(text)),
         Content::Messages(messages) => {
             let counts = messages.iter().map(|message| count(&message.content));
-            let blank = messages.iter().all(|message| message.content.trim().is_empty());
+            let empty =
+                |message: &Message| message.content.trim().is_empty() && message.media.is_empty();
+            let blank = messages.iter().all(empty);
             (blank, counts.fold(0, u32::saturating_add))
         }
     };
     if blank { Err(Reason::EmptyPrompt) } else { Ok(Tokens::new(tokens)) }
 }
 
-/// Messages as they are; anything but text in them is refused.
+/// Messages as they are; what is neither text nor known media is refused.
 pub(super) fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
     let messages = value.as_array().ok_or(Reason::BadMessages)?;
     if messages.is_empty() {
@@ -150,20 +174,39 @@ pub(super) fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
     }
     let message_of = |message: &Value| {
         let role = message.get("role")?.as_str()?.to_owned();
-        let content = match message.get("content")? {
-            Value::String(text) => text.clone(),
-            Value::Array(parts) => parts.iter().map(text_part).collect::<Option<String>>()?,
-            _ => return None,
-        };
-        Some(Message::new(role, content))
+        match message.get("content")? {
+            Value::String(text) => Some(Message::new(role, text.as_str())),
+            Value::Array(parts) => {
+                let mut message = Message::new(role, "");
+                for part in parts {
+                    take_part(&mut message, part)?;
+                }
+                Some(message)
+            }
+            _ => None,
+        }
     };
     messages.iter().map(message_of).collect::<Option<_>>().ok_or(Reason::BadMessages)
 }
 
-/// The text of one part. Anything but text is refused: to drop an image would
+/// Adds one part to a message. What is not known is refused: to drop it would
 /// be to measure another prompt than the file's.
-fn text_part(part: &Value) -> Option<&str> {
+fn take_part(message: &mut Message, part: &Value) -> Option<()> {
+    match text_part(part) {
+        Some(text) => message.content.push_str(text),
+        None => attach(message, media::part_of(part)?),
+    }
+    Some(())
+}
+
+/// The text of a part of text.
+pub(super) fn text_part(part: &Value) -> Option<&str> {
     (part.get("type")?.as_str()? == "text").then(|| part.get("text")?.as_str())?
+}
+
+/// Puts media behind what a message has so far.
+pub(super) fn attach(message: &mut Message, media: Media) {
+    message.media.push(Attachment { before: message.content.len(), media });
 }
 
 /// A limit from 1 on.

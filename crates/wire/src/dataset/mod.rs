@@ -12,6 +12,7 @@ use std::fmt;
 mod case;
 pub mod columns;
 pub mod custom;
+pub mod custom_media;
 pub mod hub;
 mod json_rows;
 mod labels;
@@ -137,8 +138,34 @@ pub enum Reason {
     #[error("prompt is not a string")]
     PromptNotText,
     /// `messages` is no list of roles with text.
-    #[error("messages is not a list of {{role, content}} with text")]
+    #[error("messages is not a list of {{role, content}} with text, images or audio")]
     BadMessages,
+    /// `content` is no list of texts and images.
+    #[error("content is not a list of parts of type text, image or image_url")]
+    BadParts,
+    /// A row of images without one.
+    #[error("no image_files: a path or a list of paths")]
+    NoImage,
+    /// A row of sounds without one.
+    #[error("no audio: the path of a sound")]
+    NoAudio,
+    /// A file that cannot be read; what was said of it.
+    #[error("{0}")]
+    File(String),
+    /// A file that is no picture.
+    #[error("{0} is no PNG, JPEG, GIF or WebP picture")]
+    NotAnImage(String),
+    /// A file that is no sound by its name.
+    #[error("{0} has no suffix of a sound, such as .wav or .mp3")]
+    NotASound(String),
+    /// An address where the bytes are wanted.
+    #[error(
+        "an image at an address is not fetched here; give a file, or leave out --custom-ensure-client-side-data"
+    )]
+    NotFetched,
+    /// More media than memory should hold.
+    #[error("the files before it are more than 2 GiB together")]
+    TooMuchMedia,
     /// An output length of 0.
     #[error("zero length")]
     ZeroLength,
@@ -209,6 +236,14 @@ impl Reason {
             Self::TwoPrompts => "two_prompts",
             Self::PromptNotText => "prompt_not_text",
             Self::BadMessages => "bad_messages",
+            Self::BadParts => "bad_parts",
+            Self::NoImage => "no_image",
+            Self::NoAudio => "no_audio",
+            Self::File(_) => "no_file",
+            Self::NotAnImage(_) => "not_an_image",
+            Self::NotASound(_) => "not_a_sound",
+            Self::NotFetched => "not_fetched",
+            Self::TooMuchMedia => "too_much_media",
             Self::ZeroLength => "zero_length",
             Self::NegativeLength => "negative_length",
             Self::BadLength => "bad_length",
@@ -273,6 +308,9 @@ pub enum Refusal {
          JSON lines"
     )]
     ParquetCodec(String),
+    /// More media than memory should hold.
+    #[error("its pictures or sounds are more than 2 GiB together; split the data set")]
+    TooMuchMedia,
     /// Lines that are all longer than the prompt is to be.
     #[error(
         "no line of the file fits into {0} tokens beside the prefix; raise --sonnet-input-len or \

@@ -7,7 +7,7 @@ use workload::{LengthRow, Prompt};
 
 use super::columns::{Columns, Field};
 use super::{DatasetNotes, MAX_LABEL_VALUES, Refusal};
-use super::{custom, hub, lengths, questions, sharegpt, sonnet};
+use super::{custom, custom_media, hub, lengths, questions, sharegpt, sonnet};
 
 /// What a loader takes besides the file.
 pub struct Options<'a> {
@@ -21,6 +21,10 @@ pub struct Options<'a> {
     pub model: Option<String>,
     /// What to make of a poem.
     pub sonnet: sonnet::Shape,
+    /// Opens files that rows name.
+    pub open: custom_media::Open<'a>,
+    /// True when pictures have to be in the requests, not at addresses.
+    pub media_inside: bool,
 }
 
 /// What a file gives.
@@ -123,6 +127,31 @@ pub const DATASETS: &[Entry] = &[
         read: |bytes, options| prompts(custom::read(&bytes, options.count)),
     },
     Entry {
+        name: "custom_image",
+        file: "one JSON object a line, with paths of pictures",
+        output_flag: Some("custom-output-len"),
+        answers: Answers::OfRows(256),
+        fields: &[],
+        flags: &["custom-ensure-client-side-data"],
+        path_hint: None,
+        note: None,
+        read: |bytes, options| {
+            let (open, inside) = (options.open, options.media_inside);
+            prompts(custom_media::images(&bytes, open, inside, options.count))
+        },
+    },
+    Entry {
+        name: "custom_audio",
+        file: "one JSON object a line, with the path of a sound",
+        output_flag: Some("custom-output-len"),
+        answers: Answers::OfRows(256),
+        fields: &[],
+        flags: &[],
+        path_hint: None,
+        note: None,
+        read: |bytes, options| prompts(custom_media::sounds(&bytes, options.open, options.count)),
+    },
+    Entry {
         name: "hf",
         file: "JSON, JSON lines or Parquet with any columns",
         output_flag: Some("hf-output-len"),
@@ -185,13 +214,13 @@ pub const DATASETS: &[Entry] = &[
     },
 ];
 
+/// Names of vLLM's data sets that have no file: their prompts are written.
+pub const WRITTEN: &[&str] = &["random", "random-mm"];
+
 /// Names of vLLM's data sets that are not read, each with the reason.
 pub const REFUSED: &[(&str, &str)] = &[
-    ("random-mm", "images come in a later version; use random"),
     ("random-rerank", "rerank APIs are not supported; use random"),
     ("prefix_repetition", "shared prefixes come in a later version; use sonnet or custom"),
-    ("custom_image", "images come in a later version; use custom"),
-    ("custom_audio", "audio is not supported; use custom"),
     ("timed_trace", "timed traces come in a later version; burstgpt takes lengths alone"),
 ];
 
@@ -243,18 +272,21 @@ mod tests {
             category: None,
             model: None,
             sonnet: sonnet::Shape::VLLM,
+            open: &|path| Err(format!("{path} does not exist")),
+            media_inside: false,
         }
     }
 
     #[test]
     fn every_data_set_of_vllm_is_read_or_refused_with_a_reason() {
-        // The values of `--dataset-name` of `vllm bench serve` 0.27.1 but for
-        // `random`, which has no file.
-        for name in "random-mm random-rerank prefix_repetition sharegpt burstgpt sonnet custom \
+        // The values of `--dataset-name` of `vllm bench serve` 0.27.1.
+        for name in
+            "random random-mm random-rerank prefix_repetition sharegpt burstgpt sonnet custom \
             custom_image custom_audio spec_bench speed_bench timed_trace hf"
-            .split_whitespace()
+                .split_whitespace()
         {
-            assert!(named(name).is_some() != refused(name).is_some(), "{name}");
+            let known = [named(name).is_some(), refused(name).is_some(), WRITTEN.contains(&name)];
+            assert_eq!(known.iter().filter(|known| **known).count(), 1, "{name}");
             assert!(named(&name.replace('_', "-")).is_some() == named(name).is_some());
         }
         assert!(REFUSED.iter().all(|(_, reason)| reason.len() > 10));

@@ -93,6 +93,7 @@ fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime)
             input: Lengths::fixed(tokens).unwrap(),
             lexicon: Arc::clone(lexicon),
         },
+        pictures: None,
         output: OutputLength::Unlimited,
         output_forced: false,
         cache,

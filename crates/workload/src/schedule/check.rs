@@ -46,7 +46,7 @@ impl Schedule {
             let index = (u64::from(k) * u64::from(count) / u64::from(checked)) as u32;
             let Some(request) = self.request(index) else { continue };
             let PromptRef::Written(asked) = request.prompt else { continue };
-            let Content::Text(text) = self.prompt(&request, nonce).content else { continue };
+            let Content::Text(text) = self.text_of(&request, nonce).content else { continue };
             let (asked, found) = (asked.get() - lexicon.special(), tokenizer.count(&text));
             if found != asked {
                 let tokenizer = tokenizer.name().to_owned();

@@ -15,6 +15,7 @@ fn spec(load: Load, stop: Stop) -> Spec {
         load,
         stop,
         prompts: PromptSource::Synthetic { input: Lengths::uniform(64, 0.25).unwrap() },
+        pictures: None,
         output: OutputLength::Drawn(Lengths::uniform(16, 0.25).unwrap()),
         output_forced: false,
         cache: CacheRegime::Cold,

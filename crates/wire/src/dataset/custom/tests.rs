@@ -96,14 +96,17 @@ fn every_broken_rule_has_its_reason() {
         ),
         (r#"{"messages":[]}"#, "empty prompt"),
         (r#"{"messages":[{"role":"user","content":""}]}"#, "empty prompt"),
-        (r#"{"messages":"hi"}"#, "messages is not a list of {role, content} with text"),
+        (
+            r#"{"messages":"hi"}"#,
+            "messages is not a list of {role, content} with text, images or audio",
+        ),
         (
             r#"{"messages":[{"content":"hi"}]}"#,
-            "messages is not a list of {role, content} with text",
+            "messages is not a list of {role, content} with text, images or audio",
         ),
         (
             r#"{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}"#,
-            "messages is not a list of {role, content} with text",
+            "messages is not a list of {role, content} with text, images or audio",
         ),
         (r#"{"prompt":"a","output_tokens":12.5}"#, "output length is not a whole number"),
         (r#"{"prompt":"a","output_tokens":"many"}"#, "output length is not a whole number"),
