@@ -23,6 +23,7 @@ mod data;
 mod lengths;
 mod load;
 mod media;
+pub(crate) mod objective;
 mod routing;
 
 /// Spread of lengths when none was given: everything equal would hide how a
@@ -175,8 +176,11 @@ pub(crate) fn resolve(
     let routing = routing::routing(&mut reader, api);
     workload.notes.extend(routing::said(&routing));
     let template = template(&mut reader, api);
-    let slo = slo(&mut reader);
-    let thresholds = thresholds(&mut reader, slo.is_some());
+    let slo = objective::slo(&mut reader);
+    if let Some(slo) = &slo {
+        objective::possible(&mut reader, slo, &template.extra_body);
+    }
+    let thresholds = objective::thresholds(&mut reader, slo.as_ref());
     let percentiles = percentiles(&mut reader);
     let rows = rows(&mut reader);
     let (idle_timeout, request_timeout) = timeouts(&mut reader);
@@ -425,34 +429,6 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
         length_field: reader.choice("length-field", &fields).unwrap_or_default(),
         ..RequestSpec::new("", WirePrompt::Text(String::new()))
     }
-}
-
-fn slo(reader: &mut Reader<'_>) -> Option<Slo> {
-    let items = reader.settings.all("goodput");
-    if items.is_empty() {
-        return None;
-    }
-    match Slo::parse_goodput(items.iter().map(String::as_str)) {
-        Ok(slo) => Some(slo).filter(|slo| !slo.terms.is_empty()),
-        Err(error) => {
-            reader.errors.push(UsageError::new("--goodput", format!("{:?}: {}; write NAME:LIMIT with NAME one of ttft, tpot, e2el and LIMIT in milliseconds, as in ttft:300 tpot:60", error.item, error.rule)));
-            None
-        }
-    }
-}
-
-fn thresholds(reader: &mut Reader<'_>, has_slo: bool) -> Vec<Threshold> {
-    let mut thresholds = Vec::new();
-    for text in reader.settings.all("fail-if") {
-        match Threshold::parse(text) {
-            Ok(rule) if rule.needs_slo() && !has_slo => {
-                reader.wrong("fail-if", format!("{text:?} needs an SLO; add --goodput"));
-            }
-            Ok(rule) => thresholds.push(rule),
-            Err(error) => reader.wrong("fail-if", error),
-        }
-    }
-    thresholds
 }
 
 fn percentiles(reader: &mut Reader<'_>) -> Vec<f64> {

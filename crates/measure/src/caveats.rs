@@ -6,7 +6,7 @@ use crate::outcome::{FailureKind, Outcome};
 use crate::record::{Record, TokensSource, Warnings};
 use crate::request::Timed;
 use crate::said::{Said, said};
-use crate::slo::{Judgement, judge};
+use crate::slo::{Judgement, Quantity, judge};
 use crate::summary::Summary;
 use crate::unit::Span;
 
@@ -26,6 +26,7 @@ const RULES: &[Rule] = &[
     oversampled,
     latency_not_in_file,
     slo_not_measurable,
+    judged_by_text,
     token_counts_disagree,
     reconnected,
     user_stamps,
@@ -215,12 +216,12 @@ fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> 
 }
 
 fn slo_not_measurable(summary: &Summary, records: &[Record]) -> Option<Caveat> {
-    let slo = summary.facts.slo.as_ref()?;
+    let slo = &summary.goodput.as_ref()?.slo;
     let unknown = records
         .iter()
         .filter(|record| record.outcome != Outcome::Cancelled)
         .map(|record| Timed::new(record, &summary.definition, summary.facts.settings))
-        .filter(|timed| judge(timed, slo) == Judgement::Undecided)
+        .filter(|timed| judge(timed, slo).joint == Judgement::Undecided)
         .count();
     (unknown > 0).then(|| {
         Caveat::new(
@@ -230,6 +231,25 @@ fn slo_not_measurable(summary: &Summary, records: &[Record]) -> Option<Caveat> {
                  bounds was not measurable on them.",
                 "{unknown} 个成功请求无法判定是否满足 SLO，因为 SLO 约束的某个值在它们上测不出来。",
                 unknown = unknown,
+            ),
+        )
+    })
+}
+
+fn judged_by_text(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let asked = summary.facts.slo.as_ref()?;
+    let judged = summary.goodput.as_ref()?.slo.all_terms();
+    let swapped = asked
+        .all_terms()
+        .zip(judged)
+        .any(|(asked, by)| asked.quantity == Quantity::Start && by.quantity == Quantity::Ttfc);
+    swapped.then(|| {
+        Caveat::new(
+            "judged_by_ttfc",
+            said!(
+                "Answers reasoned before they answered: where an answer starts is judged by TTFC, \
+                 not by TTFT.",
+                "模型先思考再作答：开始回答的时间按 TTFC 判定，而不是 TTFT。"
             ),
         )
     })

@@ -1,24 +1,26 @@
 //! Goodput and attainment: how much of what was asked was served well.
 
+use std::collections::BTreeMap;
+
 use crate::facts::LoadKind;
 use crate::request::Timed;
-use crate::slo::{Judgement, Slo, Term, judge, judge_term};
+use crate::slo::{Judged, Judgement, Label, Slo, Term, judge, term_name};
 use crate::unit::PerSecond;
 use crate::window::Window;
 
 /// Goodput and attainment of a run under one SLO.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goodput {
-    /// The objective.
+    /// The objective, with `start` said as what it is in this run.
     pub slo: Slo,
     /// Good requests a second; `None` when the window has no length.
     pub req_s: Option<f64>,
     /// Output tokens of good requests a second.
     pub tok_s: Option<f64>,
-    /// Requests that met every term.
+    /// Requests that met every term of the sets that are for them.
     pub good: u64,
-    /// Requests that could be judged: all intended, less client faults and
-    /// undecided ones.
+    /// Requests that could be judged: all intended, less client faults,
+    /// undecided ones and those that nothing is asked of.
     pub of: u64,
     /// good ÷ of.
     pub attainment: Option<f64>,
@@ -30,21 +32,37 @@ pub struct Goodput {
     pub undecided: u64,
     /// Requests that we never sent by our own fault.
     pub client_faults: u64,
+    /// Requests that no set is for.
+    pub not_asked: u64,
     /// Each term by itself.
     pub per_slo: Vec<TermResult>,
-    /// The same figures for each label value: label name, value, good, of.
+    /// The same figures for each label value, each under its own objective.
     pub per_label: Vec<LabelResult>,
 }
 
 /// One term by itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TermResult {
+    /// The label of its set.
+    pub label: Option<Label>,
     /// The term.
     pub term: Term,
     /// Requests that met it.
     pub met: u64,
     /// Requests that could be judged on it.
     pub of: u64,
+}
+
+impl TermResult {
+    /// What it is called: `ttft`, or `tenant=a:ttft`.
+    pub fn name(&self) -> String {
+        term_name(self.label.as_ref(), &self.term)
+    }
+
+    /// met ÷ of; `None` where none could be judged.
+    pub fn share(&self) -> Option<f64> {
+        (self.of > 0).then(|| self.met as f64 / self.of as f64)
+    }
 }
 
 /// Attainment of the requests with one label value.
@@ -54,10 +72,30 @@ pub struct LabelResult {
     pub name: String,
     /// Label value.
     pub value: String,
+    /// The objective that they were judged by.
+    pub asked: Asked,
     /// Requests with it that met every term.
     pub good: u64,
     /// Requests with it that could be judged.
     pub of: u64,
+}
+
+impl LabelResult {
+    /// good ÷ of.
+    pub fn share(&self) -> Option<f64> {
+        (self.of > 0).then(|| self.good as f64 / self.of as f64)
+    }
+}
+
+/// What was asked of the requests with one label value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing: no set is for them.
+    Nothing,
+    /// The same of all: these terms.
+    Same(String),
+    /// Not the same of all, because sets of other labels are for some.
+    Several,
 }
 
 /// The window that goodput divides by: the arrival window where arrivals
@@ -72,8 +110,9 @@ pub fn goodput_window(
 
 /// Judges every request under `slo` and divides by `window_s` seconds.
 pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput {
-    let judged: Vec<Judgement> = timed.iter().map(|request| judge(request, slo)).collect();
-    let count = |wanted| judged.iter().filter(|judgement| **judgement == wanted).count() as u64;
+    let slo = slo.of_run(timed.iter().any(Timed::reasoned));
+    let judged: Vec<Judged> = timed.iter().map(|request| judge(request, &slo)).collect();
+    let count = |wanted| judged.iter().filter(|judged| judged.joint == wanted).count() as u64;
     let (vacuous, undecided) = (count(Judgement::Vacuous), count(Judgement::Undecided));
     let client_faults = count(Judgement::ClientFault);
     let good = count(Judgement::Met) + vacuous;
@@ -81,7 +120,7 @@ pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput
     let counted: Vec<u32> = timed
         .iter()
         .zip(&judged)
-        .filter(|(_, judgement)| is_good(**judgement))
+        .filter(|(_, judged)| judged.joint.is_good())
         .filter_map(|(request, _)| request.output_tokens().ok())
         .collect();
     // Good requests of which none was counted have tokens, only unknown ones.
@@ -92,7 +131,6 @@ pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput
     let open = (good + undecided) as f64;
     let possible = (of + undecided) as f64;
     Goodput {
-        slo: slo.clone(),
         req_s: rate(good),
         tok_s: rate(good_tokens).filter(|_| known),
         good,
@@ -102,40 +140,73 @@ pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput
         vacuous,
         undecided,
         client_faults,
-        per_slo: slo.terms.iter().map(|term| term_result(timed, term)).collect(),
-        per_label: per_label(timed, &judged),
+        not_asked: count(Judgement::NotAsked),
+        per_slo: per_slo(&slo, &judged),
+        per_label: per_label(timed, &slo, &judged),
+        slo: slo.clone(),
     }
 }
 
-fn is_good(judgement: Judgement) -> bool {
-    matches!(judgement, Judgement::Met | Judgement::Vacuous)
-}
-
-fn term_result(timed: &[Timed<'_>], term: &Term) -> TermResult {
-    let judged: Vec<Judgement> = timed.iter().map(|request| judge_term(request, term)).collect();
-    let met = judged.iter().filter(|judgement| is_good(**judgement)).count() as u64;
-    let missed = judged.iter().filter(|judgement| **judgement == Judgement::Missed).count() as u64;
-    TermResult { term: *term, met, of: met + missed }
-}
-
-fn per_label(timed: &[Timed<'_>], judged: &[Judgement]) -> Vec<LabelResult> {
-    let mut results: Vec<LabelResult> = Vec::new();
-    for (request, judgement) in timed.iter().zip(judged) {
-        let good = is_good(*judgement);
-        if !good && *judgement != Judgement::Missed {
-            continue;
+fn per_slo(slo: &Slo, judged: &[Judged]) -> Vec<TermResult> {
+    let mut results: Vec<Vec<TermResult>> = slo
+        .sets()
+        .map(|set| {
+            let label = || set.label.cloned();
+            let result = |term: &Term| TermResult { label: label(), term: *term, met: 0, of: 0 };
+            set.terms.iter().map(result).collect()
+        })
+        .collect();
+    for judged in judged {
+        let mut terms = judged.terms.iter();
+        for set in &judged.sets {
+            for (result, judgement) in results[*set].iter_mut().zip(&mut terms) {
+                result.met += u64::from(judgement.is_good());
+                result.of += u64::from(judgement.decides());
+            }
         }
+    }
+    results.into_iter().flatten().collect()
+}
+
+/// Counts of the requests with one label value, and the sets that are for them
+/// where these are the same for all.
+struct Counts {
+    sets: Option<Vec<usize>>,
+    good: u64,
+    of: u64,
+}
+
+fn per_label(timed: &[Timed<'_>], slo: &Slo, judged: &[Judged]) -> Vec<LabelResult> {
+    let mut counted: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
+    for (request, judged) in timed.iter().zip(judged) {
         for (name, value) in &request.record.planned.labels {
-            let position = results.iter().position(|r| r.name == *name && r.value == *value);
-            let position = position.unwrap_or_else(|| {
-                let (name, value) = (name.clone(), value.clone());
-                results.push(LabelResult { name, value, good: 0, of: 0 });
-                results.len() - 1
+            let counts = counted.entry((name, value)).or_insert_with(|| Counts {
+                sets: Some(judged.sets.clone()),
+                good: 0,
+                of: 0,
             });
-            results[position].of += 1;
-            results[position].good += u64::from(good);
+            if counts.sets.as_ref() != Some(&judged.sets) {
+                counts.sets = None;
+            }
+            counts.good += u64::from(judged.joint.is_good());
+            counts.of += u64::from(judged.joint.decides());
         }
     }
-    results.sort_by(|a, b| (&a.name, &a.value).cmp(&(&b.name, &b.value)));
-    results
+    let counted = counted.into_iter();
+    counted
+        .map(|((name, value), Counts { sets, good, of })| {
+            let (name, value) = (name.to_owned(), value.to_owned());
+            LabelResult { name, value, asked: asked(slo, sets.as_deref()), good, of }
+        })
+        .collect()
+}
+
+fn asked(slo: &Slo, sets: Option<&[usize]>) -> Asked {
+    let Some(places) = sets else { return Asked::Several };
+    if places.is_empty() {
+        return Asked::Nothing;
+    }
+    let sets = slo.sets().enumerate().filter(|(place, _)| places.contains(place));
+    let terms: Vec<String> = sets.flat_map(|(_, set)| set.terms).map(Term::to_string).collect();
+    Asked::Same(terms.join(", "))
 }

@@ -3,7 +3,9 @@
 
 use crate::definition::{ArrivalMark, ClockStart, CountRule, Definition, EndMark, SuccessRule};
 use crate::outcome::{FailureKind, Outcome};
+use crate::quantile;
 use crate::record::{Carries, Event, ReasoningDisclosure, Record, Warnings};
+use crate::slo::Statistic;
 use crate::undefined::Undefined;
 use crate::unit::{At, Span};
 
@@ -272,6 +274,21 @@ impl<'a> Timed<'a> {
         }
     }
 
+    /// TTFC in ms, also of a request that did not end: what the SLO looks at.
+    pub fn ttfc_seen(&self) -> Option<f64> {
+        self.instants()?.first_text.map(Span::ms)
+    }
+
+    /// Whether reasoning was streamed.
+    pub fn reasoned(&self) -> bool {
+        self.record.events.carries.iter().any(|carries| carries.any(Carries::REASONING))
+    }
+
+    /// Whether the answer called a tool.
+    pub fn calls_tools(&self) -> bool {
+        self.record.events.carries.iter().any(|carries| carries.any(Carries::TOOL_CALL))
+    }
+
     /// Thinking time in ms: TTFC − TTFT.
     pub fn thinking(&self) -> Value {
         let (ttfc, ttft) = (self.ttfc()?, self.ttft()?);
@@ -279,8 +296,7 @@ impl<'a> Timed<'a> {
             .instants()
             .and_then(|instants| Some((instants.first_text? - instants.first?).ms()));
         let thinking = exact.unwrap_or(ttfc - ttft);
-        let reasoned = self.record.events.carries.iter().any(|c| c.any(Carries::REASONING));
-        if reasoned { Ok(thinking) } else { Err(Undefined::NoReasoning) }
+        if self.reasoned() { Ok(thinking) } else { Err(Undefined::NoReasoning) }
     }
 
     /// E2EL in ms: last token arrival or finish event − start.
@@ -447,6 +463,49 @@ impl<'a> Timed<'a> {
         self.streamed()?;
         let gaps = self.gaps()?;
         if gaps.is_empty() { Err(Undefined::OneArrival) } else { Ok(gaps) }
+    }
+
+    /// One figure in ms of this request's own gaps between arrivals.
+    pub fn gap(&self, statistic: Statistic) -> Value {
+        let mut gaps = self.gaps()?;
+        if gaps.is_empty() {
+            return Err(self.without_gap());
+        }
+        let Some(q) = statistic.quantile() else {
+            return Ok(gaps.iter().sum::<f64>() / gaps.len() as f64);
+        };
+        gaps.sort_by(f64::total_cmp);
+        quantile::linear(&gaps, q).ok_or(Undefined::OneArrival)
+    }
+
+    /// ITL mean in ms of this request: Σ gaps ÷ Σ tokens of the chunks that
+    /// ended them.
+    pub fn itl_mean(&self) -> Value {
+        if self.gaps()?.is_empty() {
+            return Err(self.without_gap());
+        }
+        let (time, tokens) = self.gap_weight()?;
+        Ok(time / tokens)
+    }
+
+    /// Why a success has no gap.
+    fn without_gap(&self) -> Undefined {
+        match &self.marks {
+            Ok(Marks::Stamped(instants)) if instants.arrivals == 0 => Undefined::NotStreamed,
+            Ok(Marks::Reported { .. }) if self.output_tokens() != Ok(1) => Undefined::NotInFile,
+            _ => Undefined::OneArrival,
+        }
+    }
+
+    /// The longest gap in ms that has been seen of a request, however it
+    /// ended; the one that was open at its end counts as long as it lasted.
+    pub fn longest_gap_seen(&self) -> Option<f64> {
+        let instants = self.instants()?;
+        let longest = self.each_later_arrival(instants).map(|(gap, _)| gap).max();
+        let start = start_of(self.record, self.start())?;
+        let open = self.record.stamps.ended_at.zip(instants.last);
+        let open = open.map(|(ended, last)| (ended - start) - last);
+        longest.max(open).map(Span::ms)
     }
 
     /// Whether the gaps of this request, where it has any, enter aggregates.

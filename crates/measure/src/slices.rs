@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::outcome::Outcome;
 use crate::request::{Timed, Value};
+use crate::slo::{Slo, judge};
 use crate::statistics::Distribution;
 
 /// The parts.
@@ -34,6 +35,17 @@ pub struct Slice {
     pub tpot: Distribution,
     /// End-to-end latency in ms.
     pub e2el: Distribution,
+    /// Of a label, under an SLO: how many met what is asked of them.
+    pub attained: Option<Attained>,
+}
+
+/// How many requests of a slice met what is asked of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attained {
+    /// Good requests.
+    pub good: u64,
+    /// Those that could be judged.
+    pub of: u64,
 }
 
 /// What requests of a slice have in common.
@@ -74,9 +86,13 @@ const FEWEST: usize = 100;
 const OWNS: f64 = 0.5;
 const MORE_THAN: f64 = 1.5;
 
-/// Cuts a run.
-pub fn slices(timed: &[Timed<'_>]) -> Slices {
-    Slices { by_input: by_input(timed), by_label: by_label(timed), tail_owner: tail_owner(timed) }
+/// Cuts a run; labels are judged by `slo`.
+pub fn slices(timed: &[Timed<'_>], slo: Option<&Slo>) -> Slices {
+    Slices {
+        by_input: by_input(timed),
+        by_label: by_label(timed, slo),
+        tail_owner: tail_owner(timed),
+    }
 }
 
 /// The bucket of a prompt: powers of two from 128, because the work of a
@@ -97,7 +113,7 @@ fn by_input(timed: &[Timed<'_>]) -> Vec<Slice> {
     parts.into_iter().map(|(of, requests)| slice(of, &requests)).collect()
 }
 
-fn by_label(timed: &[Timed<'_>]) -> Vec<Slice> {
+fn by_label(timed: &[Timed<'_>], slo: Option<&Slo>) -> Vec<Slice> {
     let labels = timed.iter().flat_map(|request| &request.record.planned.labels);
     let names: BTreeSet<&str> = labels.map(|(name, _)| name.as_str()).collect();
     let mut slices = Vec::new();
@@ -109,10 +125,19 @@ fn by_label(timed: &[Timed<'_>]) -> Vec<Slice> {
         }
         slices.extend(parts.into_iter().map(|(value, requests)| {
             let (name, value) = (name.to_owned(), value.map(str::to_owned));
-            slice(Part::Label { name, value }, &requests)
+            let attained = slo.map(|slo| attained(&requests, slo));
+            Slice { attained, ..slice(Part::Label { name, value }, &requests) }
         }));
     }
     slices
+}
+
+fn attained(requests: &[&Timed<'_>], slo: &Slo) -> Attained {
+    let judged = requests.iter().map(|request| judge(request, slo).joint);
+    judged.fold(Attained::default(), |sum, judgement| Attained {
+        good: sum.good + u64::from(judgement.is_good()),
+        of: sum.of + u64::from(judgement.decides()),
+    })
 }
 
 fn slice(of: Part, requests: &[&Timed<'_>]) -> Slice {
@@ -128,6 +153,7 @@ fn slice(of: Part, requests: &[&Timed<'_>]) -> Slice {
         ttft: distribution(|request| request.ttft()),
         tpot: distribution(|request| request.tpot()),
         e2el: distribution(|request| request.e2el()),
+        attained: None,
     }
 }
 

@@ -219,6 +219,8 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let ttft = (ttft.and_then(|d| d.figure("p50")), ttft.and_then(|d| d.figure("p99")));
     let tokens = token_totals(&timed, facts);
     let outcomes = OutcomeCounts::of(records);
+    let goodput = facts.slo.as_ref().map(|slo| goodput(&timed, slo, windows.goodput_s));
+    let slices = slices(&timed, goodput.as_ref().map(|goodput| &goodput.slo));
     let mut summary = Summary {
         definition: *definition,
         load: load_figures(records, &timed, facts, &windows),
@@ -228,11 +230,11 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
         interactivity_tok_s: interactivity(&metrics),
         throughput: throughput(&timed, &tokens, windows.throughput_s),
         steady: steady(&timed, records, facts),
-        goodput: facts.slo.as_ref().map(|slo| goodput(&timed, slo, windows.goodput_s)),
+        goodput,
         peaks: (definition.window == ThroughputWindow::WholeRun).then(|| peaks(&timed)).flatten(),
         validity: validity(records, facts, ttft),
         caveats: Vec::new(),
-        slices: slices(&timed),
+        slices,
         absent: Vec::new(),
         answer_warnings: answer_warnings(records),
         facts: facts.clone(),

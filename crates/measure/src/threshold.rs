@@ -3,6 +3,7 @@
 //! ```text
 //! rule   := [ "steady." | "service." ] figure op value
 //! figure := METRIC "." STAT | "attainment" [ "." SLO ] | "goodput" | "error_rate"
+//! SLO    := TERM | LABEL ":" TERM | LABEL
 //! STAT   := mean | std | min | max | p50 | p90 | p95 | p99 | p999
 //! op     := ">" | ">=" | "<" | "<="
 //! value  := number [ "ms" | "s" | "%" ]
@@ -10,6 +11,7 @@
 
 use std::fmt;
 
+use crate::goodput::Goodput;
 use crate::metric::{self, Unit};
 use crate::statistics::Distribution;
 use crate::summary::Summary;
@@ -137,11 +139,7 @@ impl Threshold {
                 distributions.iter().find(|(name, _)| name == key)?.1.figure(stat)
             }
             Figure::Attainment(None) => summary.goodput.as_ref()?.attainment,
-            Figure::Attainment(Some(name)) => {
-                let results = &summary.goodput.as_ref()?.per_slo;
-                let result = results.iter().find(|r| r.term.quantity.name() == name)?;
-                (result.of > 0).then(|| result.met as f64 / result.of as f64)
-            }
+            Figure::Attainment(Some(name)) => attainment_of(summary.goodput.as_ref()?, name),
             Figure::Goodput => summary.goodput.as_ref()?.req_s,
             Figure::ErrorRate => {
                 let counts = &summary.outcomes;
@@ -162,10 +160,36 @@ impl Threshold {
         }
     }
 
+    /// The name behind `attainment.`, where there is one.
+    pub fn attainment_of(&self) -> Option<&str> {
+        match &self.figure {
+            Figure::Attainment(name) => name.as_deref(),
+            _ => None,
+        }
+    }
+
     /// True when the rule needs an SLO.
     pub fn needs_slo(&self) -> bool {
         matches!(self.figure, Figure::Attainment(_) | Figure::Goodput)
     }
+}
+
+/// The attainment that a name behind `attainment.` means: of a term as the
+/// summary calls it, of `start` whatever it was in this run, or of the requests
+/// with a label.
+fn attainment_of(goodput: &Goodput, name: &str) -> Option<f64> {
+    let term = |name: &str| goodput.per_slo.iter().find(|result| result.name() == name);
+    let started = name
+        .strip_suffix("start")
+        .map(|set| ["ttft", "ttfc"].iter().find_map(|quantity| term(&format!("{set}{quantity}"))));
+    if let Some(result) = term(name).or(started.flatten()) {
+        return result.share();
+    }
+    let sets = &goodput.slo.labelled;
+    let by_value = sets.iter().find(|set| set.label.value == name);
+    let label = by_value.map_or(name.to_owned(), |set| set.label.to_string());
+    let (name, value) = label.split_once('=')?;
+    goodput.per_label.iter().find(|result| result.name == name && result.value == value)?.share()
 }
 
 fn figure(text: &str) -> Result<Figure, String> {

@@ -47,7 +47,7 @@ reasons! {
     HiddenReasoning "hidden_reasoning" "part of the output was never shown" "部分输出（思考）未展示";
     FirstChunkUnknown "first_chunk_unknown" "the tokens of the first event are unknown or one" "首个事件的 token 数未知或为一";
     ManyTokensPerChunk "many_tokens_per_chunk" "chunks carry several tokens; spreading a gap over them would hide stalls" "每个数据块含多个 token，平摊间隔会掩盖停顿";
-    NoSlo "no_slo" "no SLO was given (--goodput)" "没有给出 SLO（--goodput）";
+    NoSlo "no_slo" "no SLO was given (--slo or --goodput)" "没有给出 SLO（--slo 或 --goodput）";
     NoTime "no_time" "the window has no length" "时间窗口长度为零";
     Undecided "undecided" "no request could be judged" "没有可判定的请求";
     NoSteadyWindow "no_steady_window" "the run has no steady window" "没有稳态窗口";

@@ -87,7 +87,8 @@ export type Run = {
   simulated: boolean;
   notes: string[];
   documents: { en: Document; zh: Document };
-  slo: Array<{ key: string; limit_ms: number }>;
+  slo: Array<{ key: string; limit_ms: number; label: string | null }>;
+  slo_beyond: string[];
   window_s: number | null;
   picture: Picture;
 };

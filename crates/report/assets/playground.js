@@ -375,7 +375,12 @@ function Sources({ load, setRequests, setLimits, setSeconds }) {
     setLimits(limits);
     if (run.window_s !== null) setSeconds(run.window_s);
     const { of } = run.picture.requests;
-    setSaid(requests.length < of ? [say('run_sampled', { kept: requests.length, of })] : []);
+    setSaid([
+      ...(requests.length < of ? [say('run_sampled', { kept: requests.length, of })] : []),
+      ...(run.slo_beyond.length > 0
+        ? [say('run_beyond', { terms: run.slo_beyond.join('; ') })]
+        : []),
+    ]);
   };
   return html`<div class="sources">
     <div class="buttons" role="group" aria-label=${say('presets')}>
@@ -412,7 +417,7 @@ function ofRun(run) {
     tokens: counts[index],
   }));
   const limit = (/** @type {string} */ key) =>
-    run.slo.find((term) => term.key === key)?.limit_ms ?? null;
+    run.slo.find((term) => term.key === key && term.label === null)?.limit_ms ?? null;
   return {
     requests,
     limits: { ttft: limit('ttft_ms'), tpot: limit('tpot_ms'), e2el: limit('e2el_ms') },

@@ -455,7 +455,8 @@ function tailCharts(runs, key) {
   });
   const lines = runs[0].slo
     .filter((term) => term.key === key)
-    .map((term) => ({ at: term.limit_ms, label: `SLO ${term.limit_ms} ms` }));
+    .map(({ limit_ms, label }) =>
+      ({ at: limit_ms, label: `SLO ${label === null ? '' : `${label} `}${limit_ms} ms` }));
   const bars = shapes.map(({ run, at, shape }) => ({
     label: named(say('line_count'), run, runs), kind: /** @type {const} */ ('area'),
     color: at, ...histogram(shape),

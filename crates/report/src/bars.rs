@@ -28,7 +28,7 @@ pub fn render(picture: &Picture, summary: &Summary, lang: Lang) -> String {
     let Some(shape) = shape else {
         return without_curve(picture, summary, lang).unwrap_or(lang.pick(NO_BARS).to_owned());
     };
-    let terms = summary.facts.slo.as_ref().map_or(&[][..], |slo| &slo.terms);
+    let terms = summary.goodput.as_ref().map_or(&[][..], |goodput| &goodput.slo.terms);
     let limit = terms.iter().find(|term| term.quantity == Quantity::Ttft).map(|term| term.limit_ms);
     let mut title = lang.pick(BARS_TITLE).replace("{ok}", &count(shape.n));
     if let Some(ms) = limit {

@@ -150,14 +150,14 @@ fn shapes(picture: &Picture) -> impl Iterator<Item = (&Shape, Quantity)> {
 
 fn curves<'a>(picture: &'a Picture, summary: &Summary) -> Vec<Curve<'a>> {
     let never = summary.outcomes.failed + summary.outcomes.empty;
-    let terms = summary.facts.slo.as_ref().map_or(&[][..], |slo| &slo.terms);
+    let terms = summary.goodput.as_ref().map_or(&[][..], |goodput| &goodput.slo.terms);
     let curve = |(shape, quantity): (&'a Shape, Quantity)| {
         let (_, figures) = summary.metrics.iter().find(|(key, _)| *key == shape.key)?;
         let figure = |name| figures.figure(name).map_or("n/a".to_owned(), duration_ms);
         let limit = terms.iter().find(|term| term.quantity == quantity);
         Some(Curve {
             symbol: find(shape.key)?.symbol,
-            class: quantity.name(),
+            class: quantity.word(),
             shape,
             reached: shape.n as f64 / (shape.n + never) as f64,
             figures: format!("P50 {} · P99 {}", figure("p50"), figure("p99")),

@@ -202,10 +202,7 @@ pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
 }
 
 fn facts_form(facts: &RunFacts) -> FactsForm {
-    let slo = facts.slo.as_ref().map(|slo| {
-        let terms = slo.terms.iter();
-        terms.map(|t| format!("{}:{}", t.quantity.name(), t.limit_ms)).collect::<Vec<_>>().join(" ")
-    });
+    let slo = facts.slo.as_ref().map(measure::slo::stored);
     FactsForm {
         run_id: facts.run_id.clone(),
         target: facts.target.clone(),
@@ -262,7 +259,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
     let kind = LoadKind::ALL.iter().copied().find(|kind| kind.name() == form.load.kind);
     let kind = kind.ok_or(ManifestError::Value { field: "load.kind", value: form.load.kind })?;
     let slo = form.slo.map(|text| {
-        Slo::parse_goodput([text.as_str()])
+        Slo::from_stored(&text)
             .map_err(|_| ManifestError::Value { field: "slo", value: text.clone() })
     });
     Ok(RunFacts {

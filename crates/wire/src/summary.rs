@@ -7,7 +7,7 @@
 
 mod schema;
 
-use measure::goodput::Goodput;
+use measure::goodput::{Asked, Goodput};
 use measure::metric::{How, METRICS};
 use measure::slices::{Part, Slice, Slices};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
@@ -288,12 +288,17 @@ fn goodput(goodput: &Goodput) -> Value {
             "met": result.met,
             "of": result.of,
         });
-        (result.term.quantity.name(), figures)
+        (result.name(), figures)
     });
     let mut per_label = Map::new();
     for result in &goodput.per_label {
         let label = per_label.entry(result.name.clone()).or_insert_with(|| json!({}));
-        label[&result.value] = json!({"good": result.good, "of": result.of});
+        let slo = match &result.asked {
+            Asked::Nothing => "none",
+            Asked::Same(terms) => terms,
+            Asked::Several => "several",
+        };
+        label[&result.value] = json!({"slo": slo, "good": result.good, "of": result.of});
     }
     json!({
         "slo": goodput.slo.to_string(),
@@ -306,7 +311,8 @@ fn goodput(goodput: &Goodput) -> Value {
         "vacuous": goodput.vacuous,
         "undecided": goodput.undecided,
         "client_faults": goodput.client_faults,
-        "per_slo": map(per_slo),
+        "not_asked": goodput.not_asked,
+        "per_slo": Value::Object(per_slo.collect()),
         "per_label": per_label,
     })
 }
@@ -346,14 +352,18 @@ fn slices(slices: &Slices) -> Value {
 fn slice(slice: &Slice) -> Value {
     let figures =
         |of: &Distribution| json!({ "n": of.n, "p50": of.figure("p50"), "p99": of.figure("p99") });
-    json!({
+    let mut object = json!({
         "of": part(&slice.of),
         "n": slice.n,
         "ok": slice.ok,
         "ttft_ms": figures(&slice.ttft),
         "tpot_ms": figures(&slice.tpot),
         "e2el_ms": figures(&slice.e2el),
-    })
+    });
+    if let Some(attained) = slice.attained {
+        object["attained"] = json!({ "good": attained.good, "of": attained.of });
+    }
+    object
 }
 
 fn part(part: &Part) -> Value {

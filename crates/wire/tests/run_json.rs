@@ -5,7 +5,7 @@ use measure::Span;
 use measure::definition::Endpoint;
 use measure::facts::{Floor, InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
 use measure::request::Settings;
-use measure::slo::{Quantity, Slo, Term};
+use measure::slo::{Label, Labelled, Quantity, Slo, Statistic, Term};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -77,6 +77,7 @@ fn golden_facts() -> RunFacts {
                 Term { quantity: Quantity::Ttft, limit_ms: 300.0 },
                 Term { quantity: Quantity::Tpot, limit_ms: 0.1 },
             ],
+            labelled: Vec::new(),
         }),
         settings: Settings { stall_ms: 250.5, reading_tok_s: 5.0 },
         percentiles: vec![75.0, 99.9],
@@ -232,11 +233,22 @@ prop_compose! {
 
 prop_compose! {
     fn slo()(
-        quantities in subsequence(Quantity::ALL, 0..=3),
+        quantities in subsequence(Quantity::PLAIN, 0..=3),
         limits in vec(0.0..1e12f64, 3),
+        labelled in any::<bool>(),
     ) -> Slo {
         let terms = quantities.into_iter().zip(limits);
-        Slo { terms: terms.map(|(quantity, limit_ms)| Term { quantity, limit_ms }).collect() }
+        // A set bounds the start of an answer once.
+        let start = |quantity| matches!(quantity, Quantity::Ttft | Quantity::Ttfc);
+        let terms: Vec<Term> =
+            terms.map(|(quantity, limit_ms)| Term { quantity, limit_ms }).collect();
+        let whatever = terms.iter().any(|term| term.quantity == Quantity::Start);
+        let terms: Vec<Term> =
+            terms.into_iter().filter(|term| !(whatever && start(term.quantity))).collect();
+        let of_label = Term { quantity: Quantity::Icl(Statistic::P99), limit_ms: 100.0 };
+        let label = Label { name: Some("tenant".to_owned()), value: "a".to_owned() };
+        let labelled = labelled.then(|| Labelled { label, terms: vec![of_label] });
+        Slo { terms, labelled: labelled.into_iter().collect() }
     }
 }
 

@@ -219,7 +219,10 @@ fn the_healthy_run_has_the_figures_that_its_records_were_made_for() {
     // Every 40th misses, and 39 is odd: all of them are of the other tenant.
     assert_eq!(
         goodput["per_label"]["tenant"],
-        json!({"interactive": {"good": 725, "of": 750}, "上海交易所": {"good": 250, "of": 250}})
+        json!({
+            "interactive": {"slo": "ttft ≤ 300 ms, tpot ≤ 60 ms", "good": 725, "of": 750},
+            "上海交易所": {"slo": "ttft ≤ 300 ms, tpot ≤ 60 ms", "good": 250, "of": 250},
+        })
     );
     let ttft = &healthy["metrics"]["ttft_ms"];
     // Sent 50 µs late; 2.5 % wait 400 ms, so that everything from P98 on is it.

@@ -41,6 +41,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         Schedule::draw(plan.spec.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
     plan.workload.cache_regime = schedule.cache().name().to_owned();
     take_notes(&mut plan, &notes);
+    plan::objective::name_labels(&mut plan, &schedule)?;
     if settings.is_on("dry-run") {
         return dry_run(settings, &plan, &schedule);
     }
@@ -171,6 +172,7 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
         "config": config,
         "api": plan.api.name(),
         "target": plan.address.as_ref().map(|address| crate::flags::storable_url(&address.url)),
+        "slo": plan.slo.as_ref().map(ToString::to_string),
         "load": schedule.load().describe(),
         "load_kind": schedule.load().kind(),
         "seed": plan.spec.seed,

@@ -4,7 +4,7 @@
 use measure::Record;
 use measure::definition::{Definition, PRESETS};
 use measure::facts::RunFacts;
-use measure::slo::Slo;
+use measure::slo::{Slo, labels_of};
 use measure::summary::summarise;
 use measure::threshold::Threshold;
 use report::html::PageRun;
@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::UsageError;
 use crate::output::{self, Asked, Pages};
+use crate::plan::objective;
 
 /// What `report` takes.
 pub(crate) struct Arguments<'a> {
@@ -22,6 +23,7 @@ pub(crate) struct Arguments<'a> {
     pub(crate) json: Option<&'a str>,
     pub(crate) definitions: &'a str,
     pub(crate) goodput: Vec<&'a str>,
+    pub(crate) slo: Vec<&'a str>,
     pub(crate) fail_if: Vec<&'a str>,
     pub(crate) ground_truth: Option<&'a str>,
     pub(crate) asked: Asked<'a>,
@@ -37,6 +39,25 @@ pub(crate) struct Read {
     pub(crate) anchor_ns: i64,
 }
 
+impl Read {
+    /// Takes another objective than the run's own, where one is given.
+    fn judge_by(&mut self, slo: Option<&Slo>) -> Result<(), Failure> {
+        let Some(slo) = slo else { return Ok(()) };
+        let mut slo = slo.clone();
+        slo.name_labels(&labels_of(&self.records))
+            .map_err(|error| UsageError::new(error.flag, error.sentence()))?;
+        self.facts.slo = Some(slo);
+        Ok(())
+    }
+}
+
+/// Rules that this objective can decide.
+fn rules(texts: &[&str], slo: Option<&Slo>) -> Result<Vec<Threshold>, Failure> {
+    let rules = texts.iter().map(|text| objective::checked(text, slo));
+    let rules: Result<_, String> = rules.collect();
+    rules.map_err(|rule| UsageError::new("--fail-if", rule).into())
+}
+
 /// Opens a run by path, id prefix or `latest`.
 pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
     let open = store::open_run(run, &output::runs_dir(runs_dir))?;
@@ -49,24 +70,15 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
 }
 
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
-    let slo = Some(&arguments.goodput).filter(|items| !items.is_empty());
-    let slo = slo
-        .map(|items| Slo::parse_goodput(items.iter().copied()))
-        .transpose()
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
-    let rules: Vec<Threshold> = arguments
-        .fail_if
-        .iter()
-        .map(|text| Threshold::parse(text))
-        .collect::<Result<_, _>>()
-        .map_err(|error| Failure::new(Exit::Usage, format!("--fail-if {error}")))?;
+    let slo = objective::parse(arguments.goodput.iter().copied(), arguments.slo.iter().copied())?;
     if arguments.runs.len() > 1 {
         return overlay(arguments, slo.as_ref());
     }
     let pages = Pages::open(arguments.asked, arguments.lang)?;
     let json = output::Json::open(arguments.json)?;
     let mut run = read(arguments.runs.first().copied().unwrap_or("latest"), arguments.runs_dir)?;
-    run.facts.slo = slo.or(run.facts.slo);
+    run.judge_by(slo.as_ref())?;
+    let rules = rules(&arguments.fail_if, run.facts.slo.as_ref())?;
     let definition = definition(arguments.definitions, &run.facts)?;
     let summary = summarise(&run.records, &run.facts, &definition);
     let mut text = output::report(&summary, None, arguments.lang, json.is_stdout());
@@ -103,7 +115,7 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
     let mut runs = Vec::new();
     for name in &arguments.runs {
         let mut run = read(name, arguments.runs_dir)?;
-        run.facts.slo = slo.cloned().or(run.facts.slo);
+        run.judge_by(slo)?;
         let definition = definition(arguments.definitions, &run.facts)?;
         let summary = summarise(&run.records, &run.facts, &definition);
         for note in &run.notes {

@@ -9,7 +9,7 @@ use std::fmt;
 pub(crate) use settings::{
     Reader, Settings, add_to, for_each_secret, parse_duration, refusal, storable_url, with_dashes,
 };
-pub(crate) use table::{BENCH, CSV, MARKDOWN};
+pub(crate) use table::{BENCH, CSV, MARKDOWN, SLO};
 pub(crate) use vllm::REFUSED;
 
 /// One flag of `bench`.

@@ -36,10 +36,13 @@ const OBJECTIVES: &str = "Objectives";
 const OUTPUT: &str = "Output";
 const CLIENT: &str = "Client";
 
-/// What two flags do that `report` has too.
+/// What flags do that `report` has too.
 pub(crate) const MARKDOWN: &str = "Write the report as Markdown for GitHub, with its chart as an SVG of the same name beside it. \
      Where GITHUB_STEP_SUMMARY names a file, the report is also added to that, without any flag";
 pub(crate) const CSV: &str = "Write one row for each request; undefined is empty, and text that a spreadsheet would compute begins with '";
+
+pub(crate) const SLO: &str = "What a good request is, as 'ttft <= 300ms, tpot <= 50ms': ttft, ttfc, start, tpot, e2el, or icl.p99 and the like of its own gaps; \
+     'tenant=a: ttft <= 1s' for requests with a label; mlperf:NAME for MLPerf's limits; several times";
 
 /// Every flag of `bench`, in the order of the help.
 pub(crate) const BENCH: &[Flag] = &[
@@ -565,6 +568,7 @@ pub(crate) const BENCH: &[Flag] = &[
         Other("failures are bad requests; nan, inf and a name given twice are refused"),
         "Limits of a good request, jointly: ttft:300 tpot:60 e2el:10000, in ms",
     ),
+    flag(OBJECTIVES, "slo", Each("SLO"), Ours, SLO),
     flag(
         OBJECTIVES,
         "fail-if",

@@ -29,6 +29,8 @@ mod json;
 mod lengths;
 // Pictures and sounds in prompts.
 mod media;
+// `--slo`: objectives by label and by gaps, and rules over them.
+mod objectives;
 mod pages;
 // Adapters, models and priorities of requests, several targets.
 mod routing;

@@ -69,3 +69,11 @@ pub(crate) fn stream(texts: &[&str], gap_ms: u64) -> Script {
     let end_ms = texts.len().saturating_sub(1) as u64 * gap_ms;
     script.chunk(end_ms, ending()).last_chunk(end_ms)
 }
+
+/// A server whose answers reason before they say a word.
+pub(crate) fn reasoning() -> Server {
+    let thought = serde_json::json!({"index": 0, "delta": {"reasoning_content": "so"}});
+    let thought = event(&serde_json::json!({"choices": [thought]}));
+    let script = Script::new().chunked_head(0, 200, "text/event-stream").chunk(0, thought);
+    playing(script.chunk(5, text("then")).chunk(10, ending()).last_chunk(10))
+}

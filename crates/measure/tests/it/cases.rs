@@ -124,7 +124,7 @@ fn m05_goodput_flags() {
         let right = right.as_object().unwrap();
         assert_eq!(slo.terms.len(), right.len(), "{item}");
         for term in slo.terms {
-            assert_eq!(term.limit_ms, number(&right[term.quantity.name()]), "{item}");
+            assert_eq!(term.limit_ms, number(&right[term.quantity.word()]), "{item}");
         }
     }
     for item in expect["reject"].as_array().unwrap() {

@@ -8,6 +8,7 @@ mod properties;
 mod request;
 mod seeds;
 mod slices;
+mod slo;
 mod summary;
 mod vllm;
 mod wild;

@@ -10,7 +10,7 @@ use crate::build::{records, streamed};
 
 fn cut(records: &[Record]) -> Slices {
     let look = |record| Timed::new(record, &GOODPUT, Settings::default());
-    slices(&records.iter().map(look).collect::<Vec<_>>())
+    slices(&records.iter().map(look).collect::<Vec<_>>(), None)
 }
 
 fn input(from: u32, until: u32) -> Part {

@@ -227,6 +227,13 @@ pub const PAGE: &[(&str, Text)] = &[
             "共 {of} 个请求，均匀抽取 {kept} 个载入，含最慢的一个。",
         ),
     ),
+    (
+        "run_beyond",
+        both(
+            "The run was also judged by what this table cannot hold, so its goodput is another: {terms}.",
+            "此次测试还按本表无法表达的条件判定，因此有效吞吐与这里不同：{terms}。",
+        ),
+    ),
     ("paste_csv", both("Paste CSV", "粘贴 CSV")),
     ("take_csv", both("Take these rows", "使用这些行")),
     (

@@ -171,7 +171,7 @@ texts! {
 
     // Goodput.
     GOODPUT_TITLE = "Goodput and attainment, by which a change is judged", "有效吞吐（goodput）与达标率：评判改动的依据";
-    NO_SLO = "n/a (no SLO was given; add --goodput ttft:300 tpot:60, in milliseconds)", "n/a（没有给出 SLO；可加 --goodput ttft:300 tpot:60，单位毫秒）";
+    NO_SLO = "n/a (no SLO was given; add --slo 'ttft <= 300ms, tpot <= 60ms')", "n/a（没有给出 SLO；可加 --slo 'ttft <= 300ms, tpot <= 60ms'）";
     SLO_JOINTLY = "SLO, jointly", "SLO（须同时满足）";
     NO_WINDOW = "n/a (the window has no length)", "n/a（时间窗口长度为零）";
     GOODPUT = "goodput", "有效吞吐";
@@ -184,6 +184,11 @@ texts! {
     NONE_JUDGED = "n/a (no request could be judged)", "n/a（没有可判定的请求）";
     VACUOUS = "{n} good with one output token, where TPOT cannot apply", "{n} 个达标请求只有一个输出 token，TPOT 不适用";
     UNDECIDED = "{n} could not be judged: attainment lies between {low} and {high}", "{n} 个请求无法判定：达标率在 {low} 到 {high} 之间";
+    NOT_ASKED = "no SLO is for {n} requests, which stay out", "{n} 个请求没有对应的 SLO，不计入";
+    OWN_SLO = "its own SLO: {slo}", "自己的 SLO：{slo}";
+    SEVERAL_SLOS = "several SLOs, by other labels", "按其他标签分别适用不同的 SLO";
+    NO_OWN_SLO = "no SLO is for it", "没有对应的 SLO";
+    COLUMN_ATTAINED = "SLO met", "达标";
     CLIENT_FAULTS = "{n} never sent by the client's own fault stay out", "{n} 个请求因压测端自身原因未发出，不计入";
 
     // Caveats.

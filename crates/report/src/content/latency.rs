@@ -279,7 +279,7 @@ fn slice_table(page: &mut Document, title: &str, slices: &[Slice]) {
             0 => "–".to_owned(),
             _ => bounded(of, name, lang),
         };
-        let cells = vec![
+        let mut cells = vec![
             part_words(&slice.of, lang),
             count(slice.n),
             count(slice.ok),
@@ -289,11 +289,20 @@ fn slice_table(page: &mut Document, title: &str, slices: &[Slice]) {
             figure(&slice.e2el, "p50"),
             figure(&slice.e2el, "p99"),
         ];
+        cells.extend(slice.attained.map(|attained| match attained.of {
+            0 => "–".to_owned(),
+            of => percent(attained.good as f64 / of as f64),
+        }));
         Row { about: None, cells }
     };
     let ok = lang.pick(words::COLUMN_OK);
-    let titles = [title, "n", ok, "TTFT P50", "TTFT P99", "TPOT P50", "E2EL P50", "E2EL P99"];
-    page.table(titles.map(str::to_owned).to_vec(), slices.iter().map(row).collect());
+    let mut titles =
+        vec![title, "n", ok, "TTFT P50", "TTFT P99", "TPOT P50", "E2EL P50", "E2EL P99"];
+    if slices.iter().any(|slice| slice.attained.is_some()) {
+        titles.push(lang.pick(words::COLUMN_ATTAINED));
+    }
+    let titles = titles.into_iter().map(str::to_owned).collect();
+    page.table(titles, slices.iter().map(row).collect());
 }
 
 /// Request- and token-weighted means side by side, and why they differ.

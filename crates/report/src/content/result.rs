@@ -2,7 +2,7 @@
 //! goodput, caveats.
 
 use measure::definition::ThroughputWindow;
-use measure::goodput::Goodput;
+use measure::goodput::{Asked, Goodput};
 use measure::metric::{Branch, How, METRICS, find};
 use measure::statistics::Distribution;
 use measure::summary::Summary;
@@ -134,15 +134,31 @@ pub(super) fn goodput(page: &mut Document, summary: &Summary) {
         .per_slo
         .iter()
         .map(|result| {
-            let name = format!("{} ≤ {} ms", result.term.quantity.name(), result.term.limit_ms);
-            (name, share(result.met, result.of, lang))
+            let label = result.label.as_ref().map_or(String::new(), |label| format!("{label}: "));
+            (format!("{label}{}", result.term), share(result.met, result.of, lang))
         })
         .collect();
     pairs.extend(goodput.per_label.iter().map(|result| {
-        (format!("{}={}", result.name, result.value), share(result.good, result.of, lang))
+        let figures = share(result.good, result.of, lang);
+        let asked = asked(goodput, &result.asked, lang);
+        (format!("{}={}", result.name, result.value), format!("{figures}{asked}"))
     }));
     page.pairs(pairs);
     exceptions(page, goodput);
+}
+
+/// By what the requests with a label were judged, where not all of the run
+/// were judged alike.
+fn asked(goodput: &Goodput, asked: &Asked, lang: Lang) -> String {
+    if goodput.slo.labelled.is_empty() {
+        return String::new();
+    }
+    let words = match asked {
+        Asked::Nothing => lang.pick(words::NO_OWN_SLO).to_owned(),
+        Asked::Same(terms) => lang.fill(words::OWN_SLO, &[("slo", terms)]),
+        Asked::Several => lang.pick(words::SEVERAL_SLOS).to_owned(),
+    };
+    format!(" · {words}")
 }
 
 /// What goodput divides by: not the makespan of the other rates where arrivals
@@ -177,6 +193,9 @@ fn exceptions(page: &mut Document, goodput: &Goodput) {
             &[("n", &count(goodput.undecided)), ("low", &percent(low)), ("high", &percent(high))],
         );
         page.sentence(2, &undecided);
+    }
+    if goodput.not_asked > 0 {
+        page.sentence(2, &lang.fill(words::NOT_ASKED, &[("n", &count(goodput.not_asked))]));
     }
     if goodput.client_faults > 0 {
         page.sentence(2, &lang.fill(words::CLIENT_FAULTS, &[("n", &count(goodput.client_faults))]));

@@ -6,6 +6,7 @@ use measure::Record;
 use measure::metric::{Branch, METRICS, Metric, Text};
 use measure::picture::{self, Cloud, Lane, Picture, Shape};
 use measure::request::Settings;
+use measure::slo::Quantity;
 use measure::summary::Summary;
 use serde_json::{Map, Value, json};
 
@@ -167,11 +168,7 @@ fn metric(metric: &Metric) -> Value {
 /// One run as data.
 fn run(run: &PageRun) -> Value {
     let summary = &run.summary;
-    let slo = summary.facts.slo.as_ref().map_or(&[][..], |slo| &slo.terms);
-    let slo: Vec<Value> = slo
-        .iter()
-        .map(|term| json!({ "key": format!("{}_ms", term.quantity.name()), "limit_ms": term.limit_ms }))
-        .collect();
+    let (limits, beyond) = limits(summary);
     json!({
         "id": summary.facts.run_id,
         "name": run.name,
@@ -181,10 +178,32 @@ fn run(run: &PageRun) -> Value {
             "en": shown(&document(summary, None, Lang::En)),
             "zh": shown(&document(summary, None, Lang::Zh)),
         },
-        "slo": slo,
+        "slo": limits,
+        "slo_beyond": beyond,
         "window_s": summary.load.arrival_window_s.or(summary.load.duration_s),
         "picture": picture(&run.picture, summary),
     })
+}
+
+/// The limits that charts mark and the playground takes, and the terms in words
+/// that the playground cannot hold: it bounds TTFT, TPOT and E2EL of all its
+/// requests alike.
+fn limits(summary: &Summary) -> (Vec<Value>, Vec<String>) {
+    let (mut limits, mut beyond) = (Vec::new(), Vec::new());
+    let sets = summary.goodput.iter().flat_map(|goodput| goodput.slo.sets());
+    for (set, term) in sets.flat_map(|set| set.terms.iter().map(move |term| (set, term))) {
+        let label = set.label.map(ToString::to_string);
+        if label.is_some() || !Quantity::GOODPUT.contains(&term.quantity) {
+            let head = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
+            beyond.push(format!("{head}{term}"));
+        }
+        // Figures of one request's gaps are in no chart of requests.
+        if Quantity::PLAIN.contains(&term.quantity) {
+            let key = format!("{}_ms", term.quantity.word());
+            limits.push(json!({ "key": key, "limit_ms": term.limit_ms, "label": label }));
+        }
+    }
+    (limits, beyond)
 }
 
 fn shown(document: &Document) -> Value {

@@ -42,6 +42,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("imported_chat", imported_chat()),
         ("closed", closed()),
         ("burst_of_whole_chunks", burst_of_whole_chunks()),
+        ("tenants", tenants()),
     ]
 }
 
@@ -121,6 +122,26 @@ pub(crate) fn capped() -> Run {
     facts.load.request_rate = Some(20.0);
     facts.load.users = Some(4);
     facts.slo = Some(Slo::parse_goodput(["ttft:500"]).expect("an SLO"));
+    Run::new(builds.collect(), facts)
+}
+
+/// 25 req/s for 8 s from three tenants. Those of `acme` have a promise of
+/// their own, those of `bolt` wait twice as long, and nothing is promised to `coil`.
+pub(crate) fn tenants() -> Run {
+    let builds = (0..200).map(|index| {
+        let (tenant, ttft_ms) = match index % 4 {
+            0 | 1 => ("acme", 150),
+            2 => ("bolt", 300),
+            _ => ("coil", 150),
+        };
+        answered(index, i64::from(index) * 40, ttft_ms, 0).label("tenant", tenant)
+    });
+    let mut facts = facts(LoadKind::Open, "constant gaps");
+    facts.load.request_rate = Some(25.0);
+    facts.slo = Some(
+        Slo::parse(["tenant=acme: start <= 200ms, icl.p99 <= 20ms; tenant=bolt: ttft <= 250ms"])
+            .expect("an SLO"),
+    );
     Run::new(builds.collect(), facts)
 }
 

@@ -86,8 +86,9 @@ const GOODPUT: &[Member] = &[
     ("vacuous", "integer", "Good requests of which a term could not apply."),
     ("undecided", "integer", "Requests that were stopped before they could be judged."),
     ("client_faults", "integer", "Requests that were never sent by the client's own fault."),
-    ("per_slo", "object", "Each term by itself: limit in ms, met, of."),
-    ("per_label", "object", "By label name and value: good, of."),
+    ("not_asked", "integer", "Requests that no set of terms is for."),
+    ("per_slo", "object", "Each term by itself, as ttft or tenant=a:ttft: limit in ms, met, of."),
+    ("per_label", "object", "By label name and value: the slo that they were judged by, good, of."),
 ];
 
 const TOKENS: &[Member] = &[
