@@ -471,7 +471,7 @@ impl<'a> Timed<'a> {
         if gaps.is_empty() {
             return Err(self.without_gap());
         }
-        let Some(q) = statistic.quantile() else {
+        let Some(q) = statistic.rank() else {
             return Ok(gaps.iter().sum::<f64>() / gaps.len() as f64);
         };
         gaps.sort_by(f64::total_cmp);

@@ -50,8 +50,8 @@ impl Statistic {
         }
     }
 
-    /// The quantile that it is; `None` for the mean.
-    pub const fn quantile(self) -> Option<f64> {
+    /// The share of the gaps that are at most this; `None` for the mean.
+    pub const fn rank(self) -> Option<f64> {
         Some(match self {
             Self::Mean => return None,
             Self::P50 => 0.5,
