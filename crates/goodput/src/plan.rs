@@ -12,6 +12,7 @@ use measure::{Span, Tokens};
 use serde_json::{Map, Value};
 use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
 use wire::run::Setting;
+use workload::media::Pictures;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{Lexicon, LexiconError, Load, ModelKind, Routing, Stop, Think, Tokenizer};
@@ -23,6 +24,7 @@ mod data;
 mod lengths;
 mod load;
 mod media;
+mod mix;
 pub(crate) mod objective;
 mod routing;
 
@@ -65,13 +67,21 @@ impl Plan {
     /// The models asked for, as a result shows them; `base` is the run's own,
     /// which adapters are of.
     pub(crate) fn models_shown(&self, base: &str) -> String {
-        match &self.spec.routing.models {
-            Some((ModelKind::Model, choice)) => {
-                let names = choice.options().iter().map(|(name, _)| name.as_str());
-                names.collect::<Vec<_>>().join(", ")
-            }
-            _ => base.to_owned(),
+        let mut shown: Vec<&str> = Vec::new();
+        for routing in routings(&self.spec.routing, &self.spec.prompts) {
+            let models = models(routing);
+            let models = if models.is_empty() { vec![base] } else { models };
+            shown.extend(
+                models.into_iter().filter(|name| !shown.contains(name)).collect::<Vec<_>>(),
+            );
         }
+        shown.join(", ")
+    }
+
+    /// True when requests ask for names besides the run's own model.
+    pub(crate) fn has_names(&self) -> bool {
+        let routings = routings(&self.spec.routing, &self.spec.prompts);
+        routings.iter().any(|routing| routing.models.is_some())
     }
 
     /// The settings that nobody gave, with the values that they took: a run
@@ -164,17 +174,13 @@ pub(crate) fn resolve(
     // The caller draws one where none was given; this is after a wrong one.
     let seed = reader.value("seed", "a whole number from 0").unwrap_or(0);
     let tokenizer = tokenizer(&mut reader, &read, embedded);
-    let (prompts, output, mut workload) =
-        workload(&mut reader, &read, embedded, api, tokenizer.as_ref());
+    let make = if settings.has("mix") { mix::mix } else { sent };
+    let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
+    let Sent { prompts, pictures, output, output_forced, routing, facts: mut workload } = sent;
     let asked_lengths = workload.input_lengths.clone();
-    let pictures = media::pictures(&mut reader);
-    media::check(&mut reader, api, &prompts, pictures.as_ref());
-    workload.notes.extend(media::said(&prompts, pictures.as_ref()));
-    let (load, stop) = load::load(&mut reader, embedded, &prompts, &mut workload.notes);
+    let (load, stop) = load::load(&mut reader, embedded, seed, &prompts, &mut workload.notes);
     let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
-    let routing = routing::routing(&mut reader, api);
-    workload.notes.extend(routing::said(&routing));
     let template = template(&mut reader, api);
     let slo = objective::slo(&mut reader);
     if let Some(slo) = &slo {
@@ -191,7 +197,7 @@ pub(crate) fn resolve(
     }
     let mut plan = Plan {
         api,
-        model: model(settings, &routing),
+        model: model(settings, &routing, &prompts),
         spec: Spec {
             seed,
             load,
@@ -199,7 +205,7 @@ pub(crate) fn resolve(
             prompts,
             pictures,
             output,
-            output_forced: settings.is_on("ignore-eos"),
+            output_forced,
             cache,
             nonce_in_own_prompts: settings.has("prefix-cache"),
             labels: Vec::new(),
@@ -230,22 +236,35 @@ pub(crate) fn resolve(
         Some(Ok(())) => {}
         None => plan.say_who_counts(),
     }
-    if settings.is_on("ignore-eos") && !api.entry().can_ignore_eos {
-        reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
-    }
     if reader.errors.is_empty() { Ok(plan) } else { Err(reader.errors) }
 }
 
 /// The model that is asked for where a request has none of its own. Of several
 /// models the first, so that the server need not be asked for one that nobody
 /// wants.
-fn model(settings: &Settings, routing: &Routing) -> Option<String> {
+fn model(settings: &Settings, routing: &Routing, prompts: &PromptSource) -> Option<String> {
     let given = settings.text("served-model-name").or_else(|| settings.text("model"));
-    let first = || match &routing.models {
-        Some((ModelKind::Model, choice)) => choice.options().first().map(|(name, _)| name.clone()),
-        _ => None,
-    };
-    given.map(str::to_owned).or_else(first)
+    let routings = routings(routing, prompts);
+    let first = || routings.iter().map(|routing| models(routing).first().copied()).min().flatten();
+    given.or_else(first).map(str::to_owned)
+}
+
+/// What requests are dealt to: the run's, or that of each part of a mix.
+fn routings<'a>(routing: &'a Routing, prompts: &'a PromptSource) -> Vec<&'a Routing> {
+    match prompts {
+        PromptSource::Mix(mix) => mix.parts().iter().map(|part| &part.routing).collect(),
+        _ => vec![routing],
+    }
+}
+
+/// The models that requests are dealt to, none of which is an adapter.
+fn models(routing: &Routing) -> Vec<&str> {
+    match &routing.models {
+        Some((ModelKind::Model, choice)) => {
+            choice.options().iter().map(|(name, _)| name.as_str()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn address(reader: &mut Reader<'_>) -> Option<Address> {
@@ -299,6 +318,36 @@ fn tokenizer(
     let otherwise = embedded.then_some(tokenizer::EMBEDDED);
     let name = reader.settings.text("tokenizer").or(otherwise)?;
     tokenizer::load(name, read).map_err(|error| reader.wrong("tokenizer", error)).ok()
+}
+
+/// What is sent, as far as flags decide it: by a run, or by one part of a mix.
+struct Sent {
+    prompts: PromptSource,
+    pictures: Option<Pictures>,
+    output: OutputLength,
+    output_forced: bool,
+    routing: Routing,
+    facts: WorkloadFacts,
+}
+
+fn sent(
+    reader: &mut Reader<'_>,
+    read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    embedded: bool,
+    api: Api,
+    tokenizer: Option<&Arc<dyn Tokenizer>>,
+) -> Sent {
+    let (prompts, output, mut facts) = workload(reader, read, embedded, api, tokenizer);
+    let pictures = media::pictures(reader);
+    media::check(reader, api, &prompts, pictures.as_ref());
+    facts.notes.extend(media::said(&prompts, pictures.as_ref()));
+    let routing = routing::routing(reader, api);
+    facts.notes.extend(routing::said(&routing));
+    let output_forced = reader.settings.is_on("ignore-eos");
+    if output_forced && !api.entry().can_ignore_eos {
+        reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
+    }
+    Sent { prompts, pictures, output, output_forced, routing, facts }
 }
 
 fn workload(

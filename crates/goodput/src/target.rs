@@ -209,7 +209,7 @@ fn embedded(
     let model = plan.model.clone().unwrap_or_else(|| "embedded".to_owned());
     let engine = fake::EngineConfig {
         // Adapters and further models have names that it does not know.
-        model: plan.spec.routing.models.is_none().then(|| model.clone()),
+        model: (!plan.has_names()).then(|| model.clone()),
         tokenizer: plan.tokenizer.clone(),
         ..fake::EngineConfig::default()
     };

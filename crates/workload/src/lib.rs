@@ -12,6 +12,7 @@ pub mod length;
 pub mod lexicon;
 pub mod load;
 pub mod media;
+pub mod mix;
 pub mod piece;
 pub mod prompt;
 pub mod routing;
@@ -30,6 +31,7 @@ pub use length::{Bell, Bucket, Histogram, LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};
 pub use media::{Attachment, Media, Picture, Pictures};
+pub use mix::{Mix, Part};
 pub use piece::Piece;
 pub use prompt::{
     CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,

@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::lexicon::Lexicon;
 use crate::media::{Attachment, Media, Picture};
+use crate::mix::Mix;
 use crate::piece::Piece;
 use crate::stream::Stream;
 use crate::text;
@@ -197,6 +198,8 @@ pub enum PromptSource {
         /// The words and what they cost under that tokenizer.
         lexicon: Arc<Lexicon>,
     },
+    /// Those of several workloads, each request's by turns.
+    Mix(Box<Mix>),
     /// Text of our own, of lengths from a list that is gone through as one of
     /// prompts is. A length that comes again has another text.
     Lengths {
@@ -246,13 +249,18 @@ impl PromptSource {
         match self {
             Self::List { prompts, .. } => Some(prompts.len()),
             Self::Lengths { rows, .. } => Some(rows.len()),
-            Self::Synthetic { .. } | Self::Exact { .. } => None,
+            Self::Synthetic { .. } | Self::Exact { .. } | Self::Mix(_) => None,
         }
     }
 
-    /// True when the text is ours, written for each request.
-    pub const fn is_written(&self) -> bool {
-        !matches!(self, Self::List { .. })
+    /// True when the text is ours, written for each request; of a mix, when
+    /// that of a part is.
+    pub fn is_written(&self) -> bool {
+        match self {
+            Self::List { .. } => false,
+            Self::Mix(mix) => mix.parts().iter().any(|part| part.prompts.is_written()),
+            Self::Synthetic { .. } | Self::Exact { .. } | Self::Lengths { .. } => true,
+        }
     }
 
     /// The same prompts with lengths that are exact under a tokenizer, where
@@ -264,6 +272,7 @@ impl PromptSource {
             Self::Lengths { rows, order, .. } => {
                 Self::Lengths { rows, order, lexicon: Some(lexicon) }
             }
+            Self::Mix(mix) => Self::Mix(Box::new(mix.exact_by(&lexicon))),
             Self::List { .. } => self,
         }
     }
@@ -279,6 +288,7 @@ impl PromptSource {
             Self::Exact { lexicon, .. } | Self::Lengths { lexicon: Some(lexicon), .. } => {
                 Some(lexicon)
             }
+            Self::Mix(mix) => mix.parts().iter().find_map(|part| part.prompts.exact_lexicon()),
             Self::List { .. } | Self::Synthetic { .. } | Self::Lengths { .. } => None,
         }
     }
@@ -294,7 +304,8 @@ impl PromptSource {
         match self {
             Self::Synthetic { input } | Self::Exact { input, .. } => Some(input.range().0),
             Self::Lengths { rows, .. } => rows.iter().map(|row| row.input).min(),
-            Self::List { .. } => None,
+            // Each part's schedule looks at its own.
+            Self::List { .. } | Self::Mix(_) => None,
         }
     }
 
@@ -303,7 +314,7 @@ impl PromptSource {
         match self {
             Self::List { prompts, order } => Some((prompts.len(), *order)),
             Self::Lengths { rows, order, .. } => Some((rows.len(), *order)),
-            Self::Synthetic { .. } | Self::Exact { .. } => None,
+            Self::Synthetic { .. } | Self::Exact { .. } | Self::Mix(_) => None,
         }
     }
 
@@ -328,6 +339,7 @@ impl PromptSource {
                 input.digest(digest);
                 lexicon.digest(digest);
             }
+            Self::Mix(mix) => mix.digest(digest),
             Self::Lengths { rows, order, lexicon } => {
                 digest.raw(match order {
                     Order::AsIs => b"l",

@@ -3,6 +3,7 @@
 
 use crate::choice::Choice;
 use crate::digest::Digest;
+use crate::schedule::Request;
 
 /// What the requests of a run are dealt to. Without any choice, a request asks
 /// for the run's own model, has no priority, and goes to the only target.
@@ -59,32 +60,36 @@ pub struct Route {
 }
 
 impl Routing {
-    /// The route of a request and the labels that come of it. `session` counts
-    /// sessions from 0; `own_priority` is that of the request's row.
-    pub(crate) fn route(
-        &self,
-        seed: u64,
-        index: u32,
-        session: u32,
-        own_priority: Option<i32>,
-    ) -> (Route, Vec<(String, String)>) {
-        let mut labels = Vec::new();
-        let model = self.models.as_ref().map(|(kind, choice)| {
-            let name = choice.of_unit(seed, kind.label(), session).clone();
-            labels.push((kind.label().to_owned(), name.clone()));
-            name
-        });
+    /// Chooses for a request what nobody chose before: its row, or the part of
+    /// a mix that it is of. `session` counts sessions from 0. Labels say what
+    /// is sent, so they take the place of a row's of the same name.
+    pub(crate) fn route(&self, seed: u64, session: u32, request: &mut Request) {
+        let Request { index, labels, route, .. } = request;
+        if let (None, Some((kind, choice))) = (&route.model, &self.models) {
+            let name = choice.of_unit(seed, kind.label(), session);
+            relabel(labels, kind.label(), name.clone());
+            route.model = Some(name.clone());
+        }
         let drawn = |choice: &Choice<i32>| *choice.of_unit(seed, PRIORITY, session);
-        let priority = own_priority.or_else(|| self.priorities.as_ref().map(drawn));
-        labels.extend(priority.map(|number| (PRIORITY.to_owned(), number.to_string())));
-        let target = self.targets.as_ref().map_or(0, |(dealt, choice)| {
+        route.priority = route.priority.or_else(|| self.priorities.as_ref().map(drawn));
+        if let Some(number) = route.priority {
+            relabel(labels, PRIORITY, number.to_string());
+        }
+        if let Some((dealt, choice)) = &self.targets {
             let unit = match dealt {
-                Dealt::Requests => index,
+                Dealt::Requests => *index,
                 Dealt::Sessions => session,
             };
-            *choice.of_unit(seed, "target", unit)
-        });
-        (Route { model, priority, target }, labels)
+            route.target = *choice.of_unit(seed, "target", unit);
+        }
+    }
+}
+
+/// Sets a label in a sorted list.
+pub(crate) fn relabel(labels: &mut Vec<(String, String)>, name: &str, value: String) {
+    match labels.binary_search_by(|(other, _)| other.as_str().cmp(name)) {
+        Ok(place) => labels[place].1 = value,
+        Err(place) => labels.insert(place, (name.to_owned(), value)),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::load::{HORIZON, Load, LoadError, Stop};
 use crate::media::{Pictures, PicturesError};
+use crate::mix::Mixed;
 use crate::piece::Piece;
 use crate::prompt::{
     self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
@@ -140,6 +141,8 @@ pub struct Schedule {
     /// For each request of a list, the number of sessions that began before its
     /// own; empty for other plans, whose requests are sessions of their own.
     sessions: Vec<u32>,
+    /// The parts, where the prompts are those of a mix.
+    mixed: Option<Mixed>,
 }
 
 #[derive(Clone, Debug)]
@@ -221,8 +224,14 @@ impl Schedule {
             Plan::Listed(requests) => graph::session_numbers(requests),
             Plan::Timed(_) | Plan::Burst(_) | Plan::Slots(_) => Vec::new(),
         };
-        let schedule = Self { spec, plan, order, sessions };
-        let notes = schedule.notes();
+        let mut schedule = Self { spec, plan, order, sessions, mixed: None };
+        let mut notes = Vec::new();
+        if let PromptSource::Mix(mix) = &schedule.spec.prompts {
+            let (mixed, of_parts) = Mixed::draw(mix, &schedule.spec, schedule.count())?;
+            schedule.mixed = Some(mixed);
+            notes = of_parts;
+        }
+        notes.extend(schedule.notes());
         Ok((schedule, notes))
     }
 
@@ -233,7 +242,10 @@ impl Schedule {
             (PromptSource::Synthetic { .. } | PromptSource::Lengths { lexicon: None, .. }, _) => {
                 notes.push(Note::EstimatedLengths)
             }
-            (PromptSource::Exact { .. } | PromptSource::Lengths { .. }, _) => {}
+            (
+                PromptSource::Exact { .. } | PromptSource::Mix(_) | PromptSource::Lengths { .. },
+                _,
+            ) => {}
             (PromptSource::List { .. }, None) => notes.push(Note::MayRepeat { prompts }),
             (PromptSource::List { .. }, Some(requests)) if requests > prompts => {
                 notes.push(Note::Oversampled { requests, prompts });
@@ -249,7 +261,7 @@ impl Schedule {
         if self.spec.prompts.shortest().is_some_and(|shortest| shortest < least) {
             notes.push(Note::Raised { least });
         }
-        if self.cache() != self.spec.cache {
+        if self.mixed.is_none() && self.cache() != self.spec.cache {
             notes.push(Note::NonceLeftOut { regime: self.spec.cache });
         }
         notes
@@ -310,8 +322,15 @@ impl Schedule {
     }
 
     /// The regime that the prompts really have: nonces that were asked for and
-    /// could not be put in leave the cache as it is.
+    /// could not be put in leave the cache as it is. Of a mix, that of its
+    /// parts where they agree, else the one asked for, with a note of the parts
+    /// that have another.
     pub fn cache(&self) -> CacheRegime {
+        if let Some(mixed) = &self.mixed {
+            let mut regimes = mixed.parts().iter().map(|(_, part)| part.cache());
+            let first = regimes.next().unwrap_or(self.spec.cache);
+            return if regimes.all(|other| other == first) { first } else { self.spec.cache };
+        }
         let written = self.spec.prompts.is_written();
         if self.spec.cache.has_nonce() && !written && !self.spec.nonce_in_own_prompts {
             CacheRegime::AsIs
@@ -331,6 +350,7 @@ impl Schedule {
             (
                 PromptSource::Synthetic { .. }
                 | PromptSource::Exact { .. }
+                | PromptSource::Mix(_)
                 | PromptSource::Lengths { .. },
                 count,
             ) => count,
@@ -372,6 +392,10 @@ impl Schedule {
             }
             Plan::Timed(_) | Plan::Burst(_) => After::Instant(self.intended_at(index)?),
         };
+        if let Some(mixed) = &self.mixed {
+            let of_part = mixed.request(index)?;
+            return Some(self.routed(Request { index, after, session: index, ..of_part }));
+        }
         let (prompt, input_tokens, own_limit) = self.prompt_of(index);
         let max_output_tokens = match &self.spec.output {
             OutputLength::Unlimited => None,
@@ -393,25 +417,16 @@ impl Schedule {
         }))
     }
 
-    /// Deals a request to what the routing has, and labels it with that. These
-    /// labels win over a row's of the same name: they say what is sent.
+    /// Deals a request to what the routing has, and labels it with that.
     fn routed(&self, mut request: Request) -> Request {
         let session = self.sessions.get(request.index as usize).copied();
         let session = session.unwrap_or(request.session);
-        let priority = match (&self.spec.prompts, request.prompt) {
-            (PromptSource::List { prompts, .. }, PromptRef::Listed(place)) => {
-                prompts[place as usize].priority
-            }
-            _ => None,
-        };
-        let (seed, index) = (self.spec.seed, request.index);
-        let (route, labels) = self.spec.routing.route(seed, index, session, priority);
-        request.route = route;
-        if !labels.is_empty() {
-            request.labels.retain(|(name, _)| labels.iter().all(|(of_route, _)| of_route != name));
-            request.labels.extend(labels);
-            request.labels.sort();
+        if let (PromptSource::List { prompts, .. }, PromptRef::Listed(place)) =
+            (&self.spec.prompts, request.prompt)
+        {
+            request.route.priority = prompts[place as usize].priority;
         }
+        self.spec.routing.route(self.spec.seed, session, &mut request);
         request
     }
 
@@ -421,7 +436,7 @@ impl Schedule {
         let of_row = match &self.spec.prompts {
             PromptSource::List { prompts, .. } => &prompts[self.place(index)].labels,
             PromptSource::Lengths { rows, .. } => &rows[self.place(index)].labels,
-            PromptSource::Synthetic { .. } | PromptSource::Exact { .. } => {
+            PromptSource::Synthetic { .. } | PromptSource::Exact { .. } | PromptSource::Mix(_) => {
                 return self.spec.labels.clone();
             }
         };
@@ -459,6 +474,7 @@ impl Schedule {
                     prompt.input_tokens.map(|n| Tokens::new(n.get().saturating_add(nonce)));
                 (PromptRef::Listed(place as u32), tokens, prompt.max_output_tokens)
             }
+            PromptSource::Mix(_) => unreachable!("the parts of a mix make their own requests"),
             PromptSource::Lengths { rows, .. } => {
                 let row = &rows[self.place(index)];
                 let tokens = row.input.max(self.spec.prompts.least());
@@ -475,6 +491,7 @@ impl Schedule {
             PromptSource::List { .. }
             | PromptSource::Synthetic { .. }
             | PromptSource::Exact { .. }
+            | PromptSource::Mix(_)
             | PromptSource::Lengths { .. } => Vec::new(),
         };
         let special = self.spec.prompts.lexicon().special();
@@ -493,6 +510,10 @@ impl Schedule {
     /// When the request names a prompt that this schedule does not have, and so
     /// is another schedule's.
     pub fn prompt(&self, request: &Request, nonce: RunNonce) -> Prompt {
+        if let Some(mixed) = &self.mixed {
+            let (part, index, nonce) = mixed.of(request.index, nonce);
+            return part.prompt(&Request { index, session: index, ..request.clone() }, nonce);
+        }
         let prompt = self.text_of(request, nonce);
         let Some(pictures) = &self.spec.pictures else { return prompt };
         let pixels = nonce.pixels(self.spec.cache, self.spec.seed);

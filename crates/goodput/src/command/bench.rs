@@ -139,9 +139,8 @@ fn check_lengths(plan: &Plan, schedule: &Schedule, nonce: RunNonce) -> Result<()
 
 fn take_notes(plan: &mut Plan, notes: &[Note]) {
     for note in notes {
-        if let Note::Oversampled { requests, prompts } = note {
-            plan.workload.oversampled = Some(f64::from(*requests) / f64::from(*prompts));
-        }
+        let oversampled = [plan.workload.oversampled, note.oversampled()];
+        plan.workload.oversampled = oversampled.into_iter().flatten().reduce(f64::max);
         plan.workload.notes.push(note.to_string());
     }
 }

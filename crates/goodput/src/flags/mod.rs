@@ -7,9 +7,10 @@ mod vllm;
 use std::fmt;
 
 pub(crate) use settings::{
-    Reader, Settings, add_to, for_each_secret, parse_duration, refusal, storable_url, with_dashes,
+    Reader, Settings, add_to, for_each_secret, parse_duration, refusal, storable_url, values_of,
+    with_dashes,
 };
-pub(crate) use table::{BENCH, CSV, MARKDOWN, SLO};
+pub(crate) use table::{BENCH, CSV, DATA, MARKDOWN, SLO};
 pub(crate) use vllm::REFUSED;
 
 /// One flag of `bench`.
@@ -68,6 +69,11 @@ pub(crate) enum Secrecy {
     Url,
     /// JSON, of which members with telling names are hidden.
     Json,
+}
+
+/// The flag of this name or alias.
+pub(crate) fn named(name: &str) -> Option<&'static Flag> {
+    BENCH.iter().find(|flag| flag.name == name || flag.also.contains(&name))
 }
 
 /// What the user typed is wrong.

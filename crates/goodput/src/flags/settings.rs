@@ -9,7 +9,7 @@ use std::str::FromStr;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use measure::Span;
 
-use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError, Vllm};
+use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError, Vllm, named};
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,24 +126,10 @@ impl Settings {
             .map_err(|error: toml::de::Error| UsageError::new(path, error.message().to_owned()))?;
         for (key, value) in table {
             let name = key.replace('_', "-");
-            let flag = BENCH
-                .iter()
-                .find(|flag| flag.name == name || flag.also.contains(&name.as_str()))
-                .ok_or_else(|| {
-                    UsageError::new(path, format!("{key:?} is not a flag of bench; see --help"))
-                })?;
-            let one = |value: &toml::Value| match value {
-                toml::Value::String(text) => Some(text.clone()),
-                toml::Value::Integer(n) => Some(n.to_string()),
-                toml::Value::Float(x) => Some(x.to_string()),
-                toml::Value::Boolean(b) => Some(b.to_string()),
-                _ => None,
-            };
-            let values = match &value {
-                toml::Value::Array(items) => items.iter().map(one).collect::<Option<Vec<_>>>(),
-                single => one(single).map(|value| vec![value]),
-            };
-            let values = values.ok_or_else(|| {
+            let flag = named(&name).ok_or_else(|| {
+                UsageError::new(path, format!("{key:?} is not a flag of bench; see --help"))
+            })?;
+            let values = values_of(&value).ok_or_else(|| {
                 UsageError::new(
                     path,
                     format!("{key} must be a text, number, true, false or a list"),
@@ -180,6 +166,11 @@ impl Settings {
     /// Sets a value as if it had been typed: for the positional URL.
     pub(crate) fn set(&mut self, name: &'static str, value: String) {
         self.given.insert(name, (vec![value], Origin::CommandLine));
+    }
+
+    /// Puts values in the place of those of a flag: for a part of a mix.
+    pub(crate) fn replace(&mut self, name: &'static str, values: Vec<String>) {
+        self.given.insert(name, (values, Origin::CommandLine));
     }
 
     /// Gives a flag that nobody gave a value from the system's randomness.
@@ -225,6 +216,21 @@ impl Settings {
             }
         }
         argv
+    }
+}
+
+/// The values that a TOML value gives a flag; `None` where it can be none.
+pub(crate) fn values_of(value: &toml::Value) -> Option<Vec<String>> {
+    let one = |value: &toml::Value| match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(n) => Some(n.to_string()),
+        toml::Value::Float(x) => Some(x.to_string()),
+        toml::Value::Boolean(b) => Some(b.to_string()),
+        _ => None,
+    };
+    match value {
+        toml::Value::Array(items) => items.iter().map(one).collect(),
+        single => one(single).map(|value| vec![value]),
     }
 }
 

@@ -29,7 +29,8 @@ const fn secret(flag: Flag, secrecy: Secrecy) -> Flag {
 
 const TARGET: &str = "Target";
 const LOAD: &str = "Load";
-const DATA: &str = "Prompts";
+/// The group of what a workload is made of; a part of a mix takes its flags.
+pub(crate) const DATA: &str = "Prompts";
 const BODY: &str = "Request body";
 const LIMITS: &str = "Limits";
 const OBJECTIVES: &str = "Objectives";
@@ -309,6 +310,13 @@ pub(crate) const BENCH: &[Flag] = &[
         Each("FIELD=COLUMN"),
         Ours,
         "Columns of hf (prompt, output, label, tools) and burstgpt (input, output, time, label), as in prompt=question,output=answer; several times",
+    ),
+    flag(
+        DATA,
+        "mix",
+        Each("PART|FILE"),
+        Ours,
+        "Several workloads in one run, drawn by weight for each request: 'chat:3 isl=512 osl=256', several times, or a TOML file with a table for each. A part takes the flags of this group, and has those of the run where it gives none",
     ),
     flag(DATA, "prompt", One("TEXT"), Ours, "The same text in every request"),
     also(

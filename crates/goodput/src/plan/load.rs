@@ -23,6 +23,7 @@ enum Asked {
 pub(super) fn load(
     reader: &mut Reader<'_>,
     embedded: bool,
+    seed: u64,
     prompts: &PromptSource,
     notes: &mut Vec<String>,
 ) -> (Load, Stop) {
@@ -46,7 +47,7 @@ pub(super) fn load(
         _ => None,
     };
     let (count, duration) = limits(reader, embedded, lasts);
-    let count = each_row_once(reader, count, prompts, notes);
+    let count = each_row_once(reader, count, seed, prompts, notes);
     let pace = asked.map(|asked| Pace { process, shape: shaped(asked, count, duration) });
     let load = Load::new(pace, users, think).unwrap_or_else(|error| {
         reader.errors.push(UsageError::new("load", error));
@@ -90,6 +91,7 @@ fn limits(
 fn each_row_once(
     reader: &mut Reader<'_>,
     count: Option<u32>,
+    seed: u64,
     prompts: &PromptSource,
     notes: &mut Vec<String>,
 ) -> Option<u32> {
@@ -99,6 +101,14 @@ fn each_row_once(
             reader.wrong("oversample", "contradicts --no-oversample; leave out one of the two");
         }
         return count;
+    }
+    if let PromptSource::Mix(mix) = prompts {
+        let Some((ends, part)) = mix.ends(seed, count) else { return count };
+        notes.push(format!(
+            "the run ends after {ends} requests, when each row of the part {part} was sent; \
+             --oversample sends rows again"
+        ));
+        return Some(ends);
     }
     // One text for all requests is repeated by its nature.
     let rows = prompts.listed().filter(|_| !settings.has("prompt"));

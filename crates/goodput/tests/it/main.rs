@@ -31,6 +31,8 @@ mod lengths;
 mod media;
 // `--slo`: objectives by label and by gaps, and rules over them.
 mod objectives;
+// Several workloads in one run.
+mod mix;
 mod pages;
 // Adapters, models and priorities of requests, several targets.
 mod routing;

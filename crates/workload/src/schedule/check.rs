@@ -14,13 +14,16 @@ const LEAST_CHECKED: u32 = 100;
 /// A prompt that has not the length asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the prompt of request {index} has {found} tokens by {tokenizer} and not {asked}: this \
+    "the prompt of request {index}{} has {found} tokens by {tokenizer} and not {asked}: this \
      tokenizer counts a text otherwise than its words; leave out --tokenizer, and lengths are \
-     estimates"
+     estimates",
+    part.as_ref().map(|part| format!(" of {part}")).unwrap_or_default()
 )]
 pub struct WrongLength {
-    /// The request.
+    /// The request; of a mix, its number in its part.
     pub index: u32,
+    /// The part of a mix.
+    pub part: Option<String>,
     /// Tokens asked for.
     pub asked: u32,
     /// Tokens that the text has.
@@ -38,6 +41,14 @@ impl Schedule {
         tokenizer: &dyn Tokenizer,
         nonce: RunNonce,
     ) -> Result<u32, WrongLength> {
+        if let Some(mixed) = &self.mixed {
+            let parts = mixed.parts().iter();
+            let checked = parts.map(|(name, part)| {
+                let wrong = |wrong| WrongLength { part: Some(name.clone()), ..wrong };
+                part.check_lengths(tokenizer, nonce).map_err(wrong)
+            });
+            return checked.sum();
+        }
         let Some(lexicon) = self.spec.prompts.exact_lexicon() else { return Ok(0) };
         // An endless plan is looked at from its beginning.
         let count = self.count().unwrap_or(LEAST_CHECKED);
@@ -50,7 +61,7 @@ impl Schedule {
             let (asked, found) = (asked.get() - lexicon.special(), tokenizer.count(&text));
             if found != asked {
                 let tokenizer = tokenizer.name().to_owned();
-                return Err(WrongLength { index, asked, found, tokenizer });
+                return Err(WrongLength { index, part: None, asked, found, tokenizer });
             }
         }
         Ok(checked)

@@ -113,7 +113,7 @@ pub(super) fn check(spec: &Spec, requests: &[Request]) -> Result<(), GraphError>
             (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
                 (place as usize) < prompts.len()
             }
-            (PromptRef::Listed(_), _) => false,
+            (_, PromptSource::Mix(_)) | (PromptRef::Listed(_), _) => false,
             (PromptRef::Written(tokens), source) => {
                 source.is_written() && (1..=MAX_TOKENS).contains(&tokens.get())
             }

@@ -36,6 +36,15 @@ pub enum Note {
         /// The length that is sent in place of a shorter one.
         least: Tokens,
     },
+    /// A part of a mix, of which too few requests were drawn for it to have any.
+    NoRequest,
+    /// Of one part of a mix.
+    OfPart {
+        /// The part's name.
+        part: String,
+        /// What is true of it.
+        note: Box<Self>,
+    },
     /// The regime wants nonces, and the prompts are the user's own.
     NonceLeftOut {
         /// The regime asked for.
@@ -53,7 +62,25 @@ impl Note {
             Self::EstimatedLengths => "estimated_lengths",
             Self::Raised { .. } => "raised_lengths",
             Self::NonceLeftOut { .. } => "nonce_left_out",
+            Self::NoRequest => "no_request",
+            Self::OfPart { note, .. } => note.id(),
         }
+    }
+
+    /// How often each prompt is used; of a mix, those of the part.
+    pub fn oversampled(&self) -> Option<f64> {
+        match self {
+            Self::Oversampled { requests, prompts } => {
+                Some(f64::from(*requests) / f64::from(*prompts))
+            }
+            Self::OfPart { note, .. } => note.oversampled(),
+            _ => None,
+        }
+    }
+
+    /// The same of one part of a mix.
+    pub(crate) fn of_part(self, part: &str) -> Self {
+        Self::OfPart { part: part.to_owned(), note: Box::new(self) }
     }
 }
 
@@ -64,7 +91,7 @@ impl fmt::Display for Note {
                 f,
                 "oversampled {:.2}x, repeated prompts hit prefix caches: {requests} requests share \
                  {prompts} different prompts",
-                f64::from(*requests) / f64::from(*prompts)
+                f64::from(*requests) / f64::from(*prompts),
             ),
             Self::MayRepeat { prompts } => write!(
                 f,
@@ -86,6 +113,10 @@ impl fmt::Display for Note {
                 least.get(),
                 least.get() - 1
             ),
+            Self::NoRequest => {
+                f.write_str("no request fell to it: the run is too short for its weight")
+            }
+            Self::OfPart { part, note } => write!(f, "{part}: {note}"),
             Self::NonceLeftOut { regime } => write!(
                 f,
                 "the prompts are not ours, so they carry no nonce and the cache regime is as-is, \
