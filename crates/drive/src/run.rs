@@ -301,7 +301,10 @@ fn connections_ahead(job: &Job, id: u32) -> u32 {
         Load::Closed { .. } | Load::Capped { .. } => {
             schedule.users_of(id, job.threads).unwrap_or(0)
         }
-        Load::Open { pace } => (pace.shape.peak().get().ceil() as u32).div_ceil(job.threads),
+        Load::Replay { users: Some(_), .. } => schedule.users_of(id, job.threads).unwrap_or(0),
+        load @ (Load::Open { .. } | Load::Replay { users: None, .. }) => {
+            (load.peak_rps().unwrap_or(0.0).ceil() as u32).div_ceil(job.threads)
+        }
         Load::Burst => count,
     };
     wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)

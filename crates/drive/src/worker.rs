@@ -73,7 +73,7 @@ impl Worker {
         let load = async {
             match self.job.schedule.load() {
                 Load::Closed { .. } => self.closed_loop(&timer).await,
-                Load::Open { .. } | Load::Capped { .. } | Load::Burst => {
+                Load::Open { .. } | Load::Capped { .. } | Load::Burst | Load::Replay { .. } => {
                     self.open_loop(&timer).await;
                 }
             }
@@ -97,14 +97,13 @@ impl Worker {
     async fn open_loop(self: &Rc<Self>, timer: &Timer) {
         let schedule = Arc::clone(&self.job.schedule);
         let workers = self.job.threads;
-        self.tap.may_gather(matches!(schedule.load(), Load::Open { .. } | Load::Burst));
+        // Where an answer frees a slot for the next request, it must be seen at
+        // once.
+        self.tap.may_gather(schedule.load().users().is_none());
         if matches!(schedule.load(), Load::Burst) {
             self.tap.expect_burst();
         }
-        let cap = match schedule.load() {
-            Load::Capped { .. } => schedule.users_of(self.id, workers),
-            _ => None,
-        };
+        let cap = schedule.users_of(self.id, workers);
         // The semaphore is first come, first served, so that arrivals keep
         // their order behind the cap.
         let cap = cap.map(|users| Rc::new(Semaphore::new(users as usize)));

@@ -15,7 +15,7 @@ use wire::run::Setting;
 use workload::media::Pictures;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lexicon, LexiconError, Load, ModelKind, Routing, Stop, Think, Tokenizer};
+use workload::{Lexicon, LexiconError, Load, ModelKind, Replay, Routing, Stop, Think, Tokenizer};
 
 use crate::flags::{Reader, Settings, UsageError};
 use crate::tokenizer;
@@ -27,6 +27,7 @@ mod media;
 mod mix;
 pub(crate) mod objective;
 mod routing;
+mod trace;
 
 /// Spread of lengths when none was given: everything equal would hide how a
 /// server treats unequal requests.
@@ -95,7 +96,7 @@ impl Plan {
             ("num-prompts", text(stop.count().map(|count| count.to_string()))),
             ("duration", text(stop.duration().map(|span| format!("{}s", span.s())))),
             ("request-rate", text(load.rate().map(|rate| rate.get().to_string()))),
-            ("arrivals", text(load.pace().map(|pace| pace.process.name().to_owned()))),
+            ("arrivals", text(arrivals(load))),
             ("burstiness", text(load.burstiness().map(|burstiness| burstiness.to_string()))),
             ("max-concurrency", text(load.users().map(|users| users.to_string()))),
             ("seed", self.spec.seed.to_string()),
@@ -156,6 +157,12 @@ impl Plan {
     }
 }
 
+/// How requests come by the clock, in a word.
+fn arrivals(load: &Load) -> Option<String> {
+    let of_trace = load.replay().map(|_| "trace".to_owned());
+    of_trace.or_else(|| Some(load.pace()?.process.name().to_owned()))
+}
+
 /// An address as given: a URL and an endpoint path.
 pub(crate) struct Address {
     pub(crate) url: String,
@@ -176,9 +183,11 @@ pub(crate) fn resolve(
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let make = if settings.has("mix") { mix::mix } else { sent };
     let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
-    let Sent { prompts, pictures, output, output_forced, routing, facts: mut workload } = sent;
+    let Sent { prompts, pictures, output, output_forced, routing, facts: mut workload, replay } =
+        sent;
     let asked_lengths = workload.input_lengths.clone();
-    let (load, stop) = load::load(&mut reader, embedded, seed, &prompts, &mut workload.notes);
+    let (load, stop) =
+        load::load(&mut reader, embedded, seed, &prompts, replay, &mut workload.notes);
     let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
     let template = template(&mut reader, api);
@@ -328,6 +337,8 @@ struct Sent {
     output_forced: bool,
     routing: Routing,
     facts: WorkloadFacts,
+    /// When requests come, where the rows of a trace say it.
+    replay: Option<Replay>,
 }
 
 fn sent(
@@ -337,7 +348,7 @@ fn sent(
     api: Api,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> Sent {
-    let (prompts, output, mut facts) = workload(reader, read, embedded, api, tokenizer);
+    let (prompts, output, mut facts, replay) = workload(reader, read, embedded, api, tokenizer);
     let pictures = media::pictures(reader);
     media::check(reader, api, &prompts, pictures.as_ref());
     facts.notes.extend(media::said(&prompts, pictures.as_ref()));
@@ -347,7 +358,7 @@ fn sent(
     if output_forced && !api.entry().can_ignore_eos {
         reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
     }
-    Sent { prompts, pictures, output, output_forced, routing, facts }
+    Sent { prompts, pictures, output, output_forced, routing, facts, replay }
 }
 
 fn workload(
@@ -356,7 +367,7 @@ fn workload(
     embedded: bool,
     api: Api,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
-) -> (PromptSource, OutputLength, WorkloadFacts) {
+) -> (PromptSource, OutputLength, WorkloadFacts, Option<Replay>) {
     let settings = reader.settings;
     let (input_ratio, output_ratio) = lengths::ratios(reader);
     let (isl, osl) = if embedded { (4096, 128) } else { (512, 128) };
@@ -381,10 +392,12 @@ fn workload(
             prompt.input_tokens = Some(Tokens::new(tokenizer.count(text)));
         }
         let prompts = PromptSource::List { prompts: vec![prompt], order: Order::AsIs };
-        return (prompts, OutputLength::Drawn(output), facts);
+        trace::is_replayed(reader, None);
+        return (prompts, OutputLength::Drawn(output), facts, None);
     }
     let with_pictures = name.replace('_', "-") == media::RANDOM;
     if name == "random" || with_pictures {
+        trace::is_replayed(reader, None);
         if settings.has("dataset-path") {
             reader.wrong(
                 "dataset-path",
@@ -403,11 +416,11 @@ fn workload(
         };
         facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
-        return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts);
+        return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts, None);
     }
     match data::read(reader, read, name, output.clone(), api, tokenizer) {
-        Some(data) => (data.prompts, data.output, data.facts),
-        None => (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts),
+        Some(data) => (data.prompts, data.output, data.facts, data.replay),
+        None => (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts, None),
     }
 }
 
@@ -542,7 +555,7 @@ fn threads(reader: &mut Reader<'_>, load: &Load, output: &OutputLength) -> u32 {
             }
             _ => 1_000.0,
         };
-        let by_rate = load.pace().map_or(f64::INFINITY, |pace| pace.shape.peak().get() * tokens);
+        let by_rate = load.peak_rps().map_or(f64::INFINITY, |rps| rps * tokens);
         let by_users =
             load.users().map_or(f64::INFINITY, |users| f64::from(users) * TOKENS_PER_USER);
         let chunks = by_rate.min(by_users);

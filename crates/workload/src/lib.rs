@@ -15,6 +15,7 @@ pub mod media;
 pub mod mix;
 pub mod piece;
 pub mod prompt;
+pub mod replay;
 pub mod routing;
 pub mod schedule;
 pub mod shape;
@@ -34,9 +35,10 @@ pub use media::{Attachment, Media, Picture, Pictures};
 pub use mix::{Mix, Part};
 pub use piece::Piece;
 pub use prompt::{
-    CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource, RunNonce,
-    estimate_tokens,
+    Blocks, CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource,
+    RunNonce, estimate_tokens,
 };
+pub use replay::{Replay, ReplayError};
 pub use routing::{Dealt, ModelKind, Route, Routing};
 pub use schedule::{
     After, GraphError, Note, OutputLength, Request, Schedule, Spec, SpecError, WrongLength,

@@ -5,6 +5,7 @@ use measure::{PerSecond, Span};
 
 use crate::arrival::Pace;
 use crate::digest::Digest;
+use crate::replay::Replay;
 use crate::shape::ShapeError;
 use crate::think::Think;
 
@@ -33,6 +34,14 @@ pub enum Load {
     },
     /// Everything is intended at the start.
     Burst,
+    /// As `Open`, or as `Capped` where there are users; requests arrive when
+    /// those of a trace did.
+    Replay {
+        /// When they arrive.
+        replay: Replay,
+        /// The cap.
+        users: Option<u32>,
+    },
 }
 
 /// When no further request is planned.
@@ -128,6 +137,13 @@ impl Load {
         Ok(load)
     }
 
+    /// The load of a trace that is replayed, capped where there are users.
+    pub fn replay_of(replay: Replay, users: Option<u32>) -> Result<Self, LoadError> {
+        let load = Self::Replay { replay, users };
+        load.check()?;
+        Ok(load)
+    }
+
     /// Checks every rule about a load by itself.
     pub fn check(&self) -> Result<(), LoadError> {
         if let Some(pace) = self.pace() {
@@ -163,15 +179,32 @@ impl Load {
             Self::Capped { .. } => "capped",
             Self::Closed { .. } => "closed",
             Self::Burst => "burst",
+            Self::Replay { users: None, .. } => "open",
+            Self::Replay { users: Some(_), .. } => "capped",
         }
     }
 
-    /// When requests arrive, where they come by the clock.
+    /// When requests arrive, where that is drawn at a rate.
     pub const fn pace(&self) -> Option<&Pace> {
         match self {
             Self::Open { pace } | Self::Capped { pace, .. } => Some(pace),
-            Self::Closed { .. } | Self::Burst => None,
+            Self::Closed { .. } | Self::Burst | Self::Replay { .. } => None,
         }
+    }
+
+    /// The trace, where one says when requests arrive.
+    pub const fn replay(&self) -> Option<&Replay> {
+        match self {
+            Self::Replay { replay, .. } => Some(replay),
+            _ => None,
+        }
+    }
+
+    /// The most arrivals a second that the plan has, where they come by the
+    /// clock.
+    pub fn peak_rps(&self) -> Option<f64> {
+        let of_trace = self.replay().map(|replay| f64::from(replay.peak_per_second()));
+        of_trace.or_else(|| Some(self.pace()?.shape.peak().get()))
     }
 
     /// The one rate of arrivals, where there is one.
@@ -188,6 +221,7 @@ impl Load {
     pub const fn users(&self) -> Option<u32> {
         match self {
             Self::Capped { users, .. } | Self::Closed { users, .. } => Some(*users),
+            Self::Replay { users, .. } => *users,
             Self::Open { .. } | Self::Burst => None,
         }
     }
@@ -201,6 +235,7 @@ impl Load {
                 format!("an answer frees a user, who thinks {}", think.describe())
             }
             Self::Burst => "all at once".to_owned(),
+            Self::Replay { replay, .. } => replay.to_string(),
         }
     }
 
@@ -216,6 +251,10 @@ impl Load {
             Self::Closed { users: 1, .. } => format!("closed loop, 1 user, {arrival}"),
             Self::Closed { users, .. } => format!("closed loop, {users} users, {arrival}"),
             Self::Burst => format!("burst, {arrival}"),
+            Self::Replay { users: None, .. } => format!("open loop, {arrival}"),
+            Self::Replay { users: Some(users), .. } => {
+                format!("open loop capped at {users} in flight, {arrival}")
+            }
         }
     }
 
@@ -223,6 +262,9 @@ impl Load {
         digest.text(self.kind()).maybe(self.users().map(u64::from));
         if let Some(pace) = self.pace() {
             pace.digest(digest);
+        }
+        if let Some(replay) = self.replay() {
+            replay.digest(digest);
         }
         if let Self::Closed { think, .. } = self {
             think.digest(digest);

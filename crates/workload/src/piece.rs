@@ -4,9 +4,12 @@
 
 use crate::stream::Stream;
 
-/// A part of a prompt, with a stream of its own. Its text depends on the run's
-/// seed, its stream, its length, and on whether it stands first, since only a
-/// text's first word has no space before it.
+/// The name of streams of blocks.
+const BLOCK: &str = "hash block";
+
+/// A part of a prompt, with a stream of its own. Its text depends on its stream,
+/// its length, on whether it stands first, since only a text's first word has no
+/// space before it, and on the run's seed, but for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Piece {
     /// What it is for, and which one of its kind: the name and number of its
@@ -21,6 +24,13 @@ impl Piece {
     /// What request `index` shares with no other request.
     pub const fn own(index: u32, tokens: u32) -> Self {
         Self { stream: ("prompt", index as u64), tokens }
+    }
+
+    /// The block that a trace names by this hash. Its text is the same in every
+    /// run, whatever the seed, so that a server that keeps its cache meets what
+    /// it knows.
+    pub const fn block(hash: u64, tokens: u32) -> Self {
+        Self { stream: (BLOCK, hash), tokens }
     }
 
     /// The pieces of a prompt of so many tokens that begins with `leading`:
@@ -40,6 +50,7 @@ impl Piece {
 
     pub(crate) fn stream(&self, seed: u64) -> Stream {
         let (name, number) = self.stream;
+        let seed = if name == BLOCK { 0 } else { seed };
         Stream::numbered(seed, name, number)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use measure::{Span, Tokens};
+use measure::Tokens;
 
 use crate::digest::Digest;
 use crate::length::Lengths;
@@ -220,13 +220,30 @@ pub struct LengthRow {
     pub input: Tokens,
     /// Length of the answer.
     pub output: Tokens,
-    /// When it came, in time from the first row that is used; `None` where the
-    /// file does not say.
-    pub at: Option<Span>,
+    /// What its prompt is made of, where the file says which parts requests
+    /// share.
+    pub blocks: Option<Blocks>,
     /// As [`Prompt::labels`].
     pub labels: Vec<(String, String)>,
     /// As [`Prompt::source_row`].
     pub source_row: u64,
+}
+
+/// The parts of a prompt by their hashes. Prompts that begin with the same
+/// hashes begin with the same text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// One for each block, the last one of which may be cut.
+    pub ids: Box<[u64]>,
+    /// Tokens of a block.
+    pub size: Tokens,
+}
+
+impl Blocks {
+    /// As parts of a prompt, which cuts the last one.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.ids.iter().map(|&id| Piece::block(id, self.size.get()))
+    }
 }
 
 /// Which prompt a request carries.
@@ -348,6 +365,15 @@ impl PromptSource {
                 digest.number(rows.len() as u64);
                 for row in rows {
                     digest.number(row.input.get().into()).number(row.output.get().into());
+                    if let Some(blocks) = &row.blocks {
+                        digest.number(blocks.size.get().into()).number(blocks.ids.len() as u64);
+                        blocks.ids.iter().for_each(|&id| {
+                            digest.number(id);
+                        });
+                    }
+                }
+                if let Some(lexicon) = lexicon {
+                    lexicon.digest(digest);
                 }
                 if let Some(lexicon) = lexicon {
                     lexicon.digest(digest);

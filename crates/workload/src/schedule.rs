@@ -10,8 +10,9 @@ use crate::media::{Pictures, PicturesError};
 use crate::mix::Mixed;
 use crate::piece::Piece;
 use crate::prompt::{
-    self, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
+    self, Blocks, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
+use crate::replay::Replay;
 use crate::routing::{Route, Routing};
 use crate::shape::Phase;
 use crate::stream::Stream;
@@ -169,7 +170,9 @@ pub enum SpecError {
     #[error("{0} prompts are more than a schedule can number")]
     TooManyPrompts(usize),
     /// More arrivals than [`MAX_TIMED`].
-    #[error("the plan has more than {MAX_TIMED} arrivals; lower the rate, --duration or -n")]
+    #[error(
+        "the plan has more than {MAX_TIMED} arrivals; lower the rate, --duration or -n, or cut a trace with --trace-window"
+    )]
     TooManyArrivals,
     /// The duration ends before the first arrival.
     #[error(
@@ -189,6 +192,7 @@ impl Schedule {
         let count = spec.stop.count();
         let plan = match &spec.load {
             Load::Open { .. } | Load::Capped { .. } => Plan::Timed(arrivals(&spec)?),
+            Load::Replay { replay, .. } => Plan::Timed(replayed(replay, spec.stop)?),
             Load::Closed { .. } => Plan::Slots(count),
             Load::Burst => Plan::Burst(count.ok_or(LoadError::BurstNeedsCount)?),
         };
@@ -491,8 +495,11 @@ impl Schedule {
             PromptSource::List { .. }
             | PromptSource::Synthetic { .. }
             | PromptSource::Exact { .. }
-            | PromptSource::Mix(_)
-            | PromptSource::Lengths { .. } => Vec::new(),
+            | PromptSource::Mix(_) => Vec::new(),
+            PromptSource::Lengths { rows, .. } => {
+                let blocks = rows[self.place(index)].blocks.iter();
+                blocks.flat_map(Blocks::pieces).collect()
+            }
         };
         let special = self.spec.prompts.lexicon().special();
         Piece::of_prompt(&leading, index, tokens.get().saturating_sub(special))
@@ -694,6 +701,24 @@ fn arrivals(spec: &Spec) -> Result<Vec<At>, SpecError> {
         return Err(SpecError::NoArrival(length.unwrap_or_default()));
     }
     Ok(drawn)
+}
+
+/// The instants of a trace, up to the stop.
+fn replayed(replay: &Replay, stop: Stop) -> Result<Vec<At>, SpecError> {
+    let count = stop.count().map_or(usize::MAX, |count| count as usize);
+    let end = stop.duration().map(|duration| At::ZERO + duration);
+    let all = (0..count).map_while(|index| replay.instant(index));
+    let mut instants = Vec::with_capacity(count.min(replay.rows()));
+    for at in all.take_while(|at| end.is_none_or(|end| *at < end)) {
+        if instants.len() == MAX_TIMED as usize {
+            return Err(SpecError::TooManyArrivals);
+        }
+        if at > At::ZERO + HORIZON {
+            return Err(LoadError::Horizon.into());
+        }
+        instants.push(at);
+    }
+    Ok(instants)
 }
 
 #[cfg(test)]

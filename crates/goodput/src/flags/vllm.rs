@@ -5,8 +5,6 @@
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("tokenizer-mode", "tokenizers are read from tokenizer.json in one way only; leave it out"),
     ("trust-remote-code", "nothing here runs a model's code; leave it out"),
-    ("self-timed", "timed traces come in a later version"),
-    ("no-self-timed", "timed traces come in a later version"),
     (
         "probe-request-rate",
         "a side probe shares the client with the load that it judges; every request here is timed from its intended instant instead",
@@ -28,12 +26,6 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("timeline-itl-thresholds", "see --plot-timeline"),
     ("plot-dataset-stats", "pictures come with the HTML report in a later version"),
     ("no-stream", "it concerns data sets from a hub, which are not read"),
-    ("timed-trace-chunk-hash-size", "timed traces come in a later version"),
-    ("timed-trace-sec-multiplier", "timed traces come in a later version"),
-    ("timed-trace-label-timestamp", "timed traces come in a later version"),
-    ("timed-trace-label-input-length", "timed traces come in a later version"),
-    ("timed-trace-label-output-length", "timed traces come in a later version"),
-    ("timed-trace-label-hash-ids", "timed traces come in a later version"),
     ("blazedit-min-distance", "this data set comes in a later version; use custom"),
     ("blazedit-max-distance", "this data set comes in a later version; use custom"),
     (

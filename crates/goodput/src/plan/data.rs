@@ -12,8 +12,9 @@ use wire::dataset::sonnet;
 use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, WRITTEN, named, refused};
 use workload::prompt::{Order, PromptSource};
 use workload::schedule::OutputLength;
-use workload::{Lengths, Tokenizer, estimate_tokens};
+use workload::{Lengths, Replay, Tokenizer, estimate_tokens};
 
+use super::trace;
 use crate::flags::Reader;
 
 /// Largest file that is read.
@@ -39,6 +40,8 @@ pub(super) struct Data {
     pub(super) prompts: PromptSource,
     pub(super) output: OutputLength,
     pub(super) facts: WorkloadFacts,
+    /// When requests come, where the rows say it.
+    pub(super) replay: Option<Replay>,
 }
 
 /// Reads the data set `name`; `output` is the limit of answers that the other
@@ -72,7 +75,7 @@ pub(super) fn read(
             return None;
         }
     };
-    let (rows, notes) = entry.load(bytes, &options);
+    let (mut rows, mut notes) = entry.load(bytes, &options);
     if let Some(refused) = &notes.refused {
         reader.wrong("dataset-path", format!("{path}: {refused}"));
         return None;
@@ -81,19 +84,29 @@ pub(super) fn read(
         reader.wrong("dataset-path", format!("{path} has no usable row: {}", reasons(&notes)));
         return None;
     }
+    let replayed = trace::is_replayed(reader, Some(entry));
+    let usable = rows.len();
+    let replay = if replayed {
+        let times = std::mem::take(&mut notes.times);
+        let window = trace::window(reader);
+        Some(trace::replay(reader, path, &mut rows, times, window)?)
+    } else {
+        None
+    };
     let output = answers(reader, entry, output);
     let mut facts = facts(&format!("{} {path}", entry.name), &rows, &output);
     facts.tokenizer = tokenizer.map(|tokenizer| tokenizer.name().to_owned());
     facts.notes.extend(entry.note.map(str::to_owned));
     facts.notes.extend(said(&rows, &notes, api));
     facts.notes.extend(unused(reader, entry));
-    let in_order = reader.settings.is_on("disable-shuffle");
+    facts.notes.extend(trace::said(reader, entry, replay.as_ref(), usable));
+    let in_order = replayed || reader.settings.is_on("disable-shuffle");
     let order = if in_order { Order::AsIs } else { Order::Shuffled };
     let prompts = match rows {
         Rows::Prompts(prompts) => PromptSource::List { prompts, order },
         Rows::Lengths(rows) => PromptSource::Lengths { rows, order, lexicon: None },
     };
-    Some(Data { prompts, output, facts })
+    Some(Data { prompts, output, facts, replay })
 }
 
 /// Opens a file that a row names: from the folder of the data set, so that the
@@ -178,6 +191,7 @@ fn options<'a>(
         sonnet: shape,
         open,
         media_inside: settings.is_on("custom-ensure-client-side-data"),
+        trace: trace::shape(reader),
     })
 }
 

@@ -2,12 +2,12 @@
 
 use measure::{PerSecond, Span};
 use workload::prompt::PromptSource;
-use workload::{Growth, Load, Pace, Process, Shape, Stage, Stop, Think};
+use workload::{Growth, Load, Pace, Process, Replay, Shape, Stage, Stop, Think};
 
 use crate::flags::{Reader, UsageError, parse_duration};
 
 /// Flags that each say by themselves when requests arrive.
-const PACES: &[&str] = &["request-rate", "ramp-up-strategy", "stages", "load-shape"];
+pub(super) const PACES: &[&str] = &["request-rate", "ramp-up-strategy", "stages", "load-shape"];
 
 /// Requests, where neither a number nor a time was given.
 const DEFAULT_COUNT: u32 = 100;
@@ -25,12 +25,14 @@ pub(super) fn load(
     embedded: bool,
     seed: u64,
     prompts: &PromptSource,
+    replay: Option<Replay>,
     notes: &mut Vec<String>,
 ) -> (Load, Stop) {
     let settings = reader.settings;
     let mut asked = asked(reader);
     let mut users: Option<u32> = reader.value("max-concurrency", "a whole number from 1");
-    if asked.is_none() && users.is_none() {
+    let of_trace = replay.is_some();
+    if asked.is_none() && users.is_none() && !of_trace {
         if embedded && !settings.has("request-rate") {
             asked = Some(Asked::Shape(Shape::Flat(PerSecond::new(4.0))));
         } else if !settings.has("request-rate") {
@@ -40,16 +42,23 @@ pub(super) fn load(
     // A rate with a mistake in it is a rate, and one mistake is told once.
     let has_no_rate = |name: &&str| matches!(settings.text(name), None | Some("inf"));
     let by_the_clock = asked.is_some() || !PACES.iter().all(has_no_rate);
-    let process = process(reader, by_the_clock);
-    let think = think(reader, by_the_clock);
+    let process = process(reader, by_the_clock, of_trace);
+    let think = think(reader, by_the_clock || of_trace);
     let lasts = match &asked {
         Some(Asked::Shape(shape)) => shape.lasts(),
         _ => None,
     };
-    let (count, duration) = limits(reader, embedded, lasts);
-    let count = each_row_once(reader, count, seed, prompts, notes);
+    let (count, duration) = limits(reader, embedded, of_trace, lasts);
+    let count = each_row_once(reader, count, seed, prompts, of_trace, notes);
+    // Sent again or not, a trace ends when nothing else ends the run.
+    let rows = replay.as_ref().map(|replay| u32::try_from(replay.rows()).unwrap_or(u32::MAX));
+    let count = count.or(rows.filter(|_| duration.is_none()));
     let pace = asked.map(|asked| Pace { process, shape: shaped(asked, count, duration) });
-    let load = Load::new(pace, users, think).unwrap_or_else(|error| {
+    let load = match replay {
+        Some(replay) => Load::replay_of(replay, users),
+        None => Load::new(pace, users, think),
+    };
+    let load = load.unwrap_or_else(|error| {
         reader.errors.push(UsageError::new("load", error));
         Load::Burst
     });
@@ -68,6 +77,7 @@ pub(super) fn load(
 fn limits(
     reader: &mut Reader<'_>,
     embedded: bool,
+    of_trace: bool,
     lasts: Option<Span>,
 ) -> (Option<u32>, Option<Span>) {
     let mut count: Option<u32> = reader.value("num-prompts", "a whole number from 1");
@@ -75,7 +85,8 @@ fn limits(
     if let Some(lasts) = lasts {
         duration = Some(duration.map_or(lasts, |duration| duration.min(lasts)));
     }
-    if count.is_none() && duration.is_none() {
+    // A trace ends by itself.
+    if count.is_none() && duration.is_none() && !of_trace {
         if embedded {
             duration = Some(Span::from_ms(10_000));
         } else {
@@ -93,6 +104,7 @@ fn each_row_once(
     count: Option<u32>,
     seed: u64,
     prompts: &PromptSource,
+    of_trace: bool,
     notes: &mut Vec<String>,
 ) -> Option<u32> {
     let settings = reader.settings;
@@ -119,6 +131,8 @@ fn each_row_once(
             "the data set has {rows} usable rows for {count} requests: {rows} are sent, each row \
              once; --oversample sends rows again"
         )),
+        // That a trace ends with its last row needs no words.
+        None if of_trace => {}
         None => notes.push(format!(
             "the data set has {rows} usable rows, and the run ends when each was sent; \
              --oversample sends rows again"
@@ -322,18 +336,21 @@ fn time(reader: &mut Reader<'_>, flag: &str, text: &str) -> Option<Span> {
 }
 
 /// The process that arrivals follow, from its name and vLLM's burstiness.
-fn process(reader: &mut Reader<'_>, by_the_clock: bool) -> Process {
+fn process(reader: &mut Reader<'_>, by_the_clock: bool, of_trace: bool) -> Process {
     let burstiness: Option<f64> = reader.value("burstiness", "a number above 0, or inf");
     let by_burstiness = Process::of_burstiness(burstiness.unwrap_or(1.0));
     if !reader.settings.has("arrivals") {
         return by_burstiness;
     }
     if !by_the_clock {
-        reader.wrong(
-            "arrivals",
+        let rule = if of_trace {
+            "says how requests come at a rate, and these come when the trace says; leave it out, \
+             or give --request-rate too"
+        } else {
             "says how requests come by the clock; give --request-rate, --stages, --load-shape or \
-             --ramp-up-strategy too",
-        );
+             --ramp-up-strategy too"
+        };
+        reader.wrong("arrivals", rule);
     }
     let names: [(&str, Option<f64>); 4] = [
         ("constant", Some(f64::INFINITY)),

@@ -100,7 +100,7 @@ pub(super) fn mix(
 /// What is sent, of which the parts say what is not prompts.
 fn whole(prompts: PromptSource, output: OutputLength, facts: WorkloadFacts) -> Sent {
     let routing = Routing::default();
-    Sent { prompts, pictures: None, output, output_forced: false, routing, facts }
+    Sent { prompts, pictures: None, output, output_forced: false, routing, facts, replay: None }
 }
 
 /// About how many tokens an answer has.

@@ -29,6 +29,18 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("hf", "[{\"question\": \"red fox\"}, {\"question\": \"blue jay\"}]"),
     ("burstgpt", "Timestamp,Model,Request tokens,Response tokens\n5,GPT-4,9,4\n6,ChatGPT,30,7\n"),
+    (
+        "azure",
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,9,4\n2023-11-16 18:15:46.7805900,30,7",
+    ),
+    (
+        "mooncake",
+        "{\"timestamp\":0,\"input_length\":600,\"output_length\":4,\"hash_ids\":[0,1]}\n{\"timestamp\":50,\"input_length\":513,\"output_length\":4,\"hash_ids\":[0,2]}\n",
+    ),
+    (
+        "timed_trace",
+        "{\"timestamp\":1,\"input_length\":20,\"output_length\":4}\n{\"timestamp\":1.05,\"input_length\":20,\"output_length\":4}\n",
+    ),
     ("sonnet", "From fairest creatures we desire increase,\nThat thereby beauty's rose might\n"),
     (
         "spec_bench",
@@ -107,7 +119,7 @@ fn an_unknown_data_set_or_column_names_those_that_are() {
     let told = dry(&workplace, &["--dataset-name", "poems"]).exits(2);
     let names: Vec<_> = DATASETS.iter().map(|entry| entry.name).collect();
     told.says(&names);
-    for name in ["random-rerank", "timed_trace", "prefix-repetition"] {
+    for name in ["random-rerank", "prefix-repetition"] {
         dry(&workplace, &["--dataset-name", name]).exits(2).says(&[name, "is not read:"]);
     }
     let file = workplace.file("rows.json", content_of("hf"));
@@ -212,7 +224,7 @@ fn lengths_and_filters_come_from_flags_of_the_data_set() {
     let lengths = plan("burstgpt", &["--burstgpt-model", "GPT-4"]);
     assert_eq!(lengths["requests"], 1);
     assert_eq!(lengths["workload"]["cache_regime"], "cold", "the text is ours");
-    assert!(notes(&lengths).contains("its instants are not replayed"), "{lengths}");
+    assert!(notes(&lengths).contains("its times are not replayed"), "{lengths}");
     let asked = plan("spec_bench", &["--spec-bench-category", "b", "--spec-bench-output-len", "9"]);
     assert_eq!(asked["requests"], 1);
     assert!(asked["workload"]["output_lengths"].to_string().contains('9'), "{asked}");

@@ -42,6 +42,8 @@ mod runs;
 mod seed;
 // `--tokenizer`: where it is found, and lengths by it.
 mod tokenizer;
+// Traces: real arrivals again.
+mod traces;
 // Errors of the client against a server's own clock.
 mod truth;
 // `ui`: the local web page.

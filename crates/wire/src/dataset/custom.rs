@@ -111,14 +111,17 @@ pub(super) fn rows(
 }
 
 /// The request of a batch file's line, or the line itself.
-fn unwrapped(object: &Map<String, Value>) -> &Map<String, Value> {
+pub(super) fn unwrapped(object: &Map<String, Value>) -> &Map<String, Value> {
     match object.get("body") {
         Some(Value::Object(body)) if !object.contains_key("prompt") => body,
         _ => object,
     }
 }
 
-fn prompt_of(object: &Map<String, Value>, count: &dyn Fn(&str) -> u32) -> Result<Prompt, Reason> {
+pub(super) fn prompt_of(
+    object: &Map<String, Value>,
+    count: &dyn Fn(&str) -> u32,
+) -> Result<Prompt, Reason> {
     let present = |key: &str| object.get(key).filter(|value| !value.is_null());
     let content = match (present("prompt"), present("messages")) {
         (Some(_), Some(_)) => return Err(Reason::TwoPrompts),

@@ -10,11 +10,11 @@
 //! order and case. A row without response tokens is a request that failed when
 //! the trace was taken; it is skipped, since no limit of 0 can be sent.
 
-use measure::{Span, Tokens};
+use measure::Tokens;
 use workload::{LengthRow, MAX_TOKENS};
 
 use super::columns::{Columns, Field, listed};
-use super::{DatasetNotes, Place, Reason, Refusal, labels, without_mark};
+use super::{DatasetNotes, Place, Reason, Refusal, instant, labels, without_mark};
 
 /// Names of the prompt's length.
 const INPUTS: &[&str] =
@@ -34,10 +34,18 @@ pub fn read(
     columns: &Columns,
     model: Option<&str>,
 ) -> (Vec<LengthRow>, DatasetNotes) {
-    match read_checked(bytes, columns, model) {
-        Ok(read) => read,
-        Err(refusal) => (Vec::new(), DatasetNotes::refused(refusal)),
-    }
+    or_refused(read_checked(bytes, columns, model, false))
+}
+
+/// The same of a file that has to have times.
+pub(super) fn read_timed(bytes: &[u8], columns: &Columns) -> (Vec<LengthRow>, DatasetNotes) {
+    or_refused(read_checked(bytes, columns, None, true))
+}
+
+fn or_refused(
+    read: Result<(Vec<LengthRow>, DatasetNotes), Refusal>,
+) -> (Vec<LengthRow>, DatasetNotes) {
+    read.unwrap_or_else(|refusal| (Vec::new(), DatasetNotes::refused(refusal)))
 }
 
 /// Places of columns.
@@ -54,13 +62,14 @@ fn read_checked(
     bytes: &[u8],
     columns: &Columns,
     model: Option<&str>,
+    needs_time: bool,
 ) -> Result<(Vec<LengthRow>, DatasetNotes), Refusal> {
     let bytes = without_mark(bytes)?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes);
     let head = reader.byte_headers().map_err(|_| Refusal::NotRows)?;
     let head: Vec<String> =
         head.iter().map(|name| String::from_utf8_lossy(name).trim().to_owned()).collect();
-    let places = places(&head, columns, model.is_some())?;
+    let places = places(&head, columns, model.is_some(), needs_time)?;
     let (mut rows, mut notes) = (Vec::new(), DatasetNotes::default());
     let mut times = Vec::new();
     let mut record = csv::ByteRecord::new();
@@ -72,7 +81,7 @@ fn read_checked(
         match row_of(&record, &places, model) {
             Ok((row, at_us)) => {
                 rows.push(LengthRow { source_row: place.number(), ..row });
-                times.push(at_us);
+                times.extend(at_us);
             }
             Err(reason) => {
                 let last = reader.position().byte() as usize >= bytes.len();
@@ -83,10 +92,7 @@ fn read_checked(
             }
         }
     }
-    let first = times.iter().flatten().min().copied().unwrap_or(0);
-    for (row, at_us) in rows.iter_mut().zip(times) {
-        row.at = at_us.map(|at_us| Span::from_us(at_us.saturating_sub(first)));
-    }
+    notes.times = instant::from_earliest(&times);
     Ok((rows, notes))
 }
 
@@ -113,7 +119,12 @@ impl LineCounter<'_> {
     }
 }
 
-fn places(head: &[String], columns: &Columns, needs_model: bool) -> Result<Places, Refusal> {
+fn places(
+    head: &[String],
+    columns: &Columns,
+    needs_model: bool,
+    needs_time: bool,
+) -> Result<Places, Refusal> {
     let at = |name: &str| head.iter().position(|column| column.eq_ignore_ascii_case(name));
     let place = |field: &'static str, named: Option<&str>, usual: &[&str]| {
         let found = match named {
@@ -137,7 +148,7 @@ fn places(head: &[String], columns: &Columns, needs_model: bool) -> Result<Place
         output: place("output", columns.of(Field::Output), OUTPUTS)?,
         // A file without instants is one of lengths; only a name that is wrong
         // is an error.
-        time: if columns.of(Field::Time).is_some() { Some(time?) } else { time.ok() },
+        time: if needs_time || columns.of(Field::Time).is_some() { Some(time?) } else { time.ok() },
         model: if needs_model { Some(place("model", None, &["Model"])?) } else { None },
         labels,
         count: head.len(),
@@ -166,7 +177,7 @@ fn row_of(
     let within = |number: u64| u32::try_from(number).ok().filter(|&number| number <= MAX_TOKENS);
     let at_us = match places.time {
         None => None,
-        Some(place) => Some(instant_us(&text(place)).ok_or(Reason::BadTime)?),
+        Some(place) => Some(instant::parse(&text(place)).ok_or(Reason::BadTime)?),
     };
     let mut of_row = Vec::new();
     for (name, place) in &places.labels {
@@ -175,7 +186,7 @@ fn row_of(
     let row = LengthRow {
         input: Tokens::new(within(input).ok_or(Reason::InputTooLarge)?),
         output: Tokens::new(within(output).ok_or(Reason::LengthTooLarge)?),
-        at: None,
+        blocks: None,
         labels: of_row,
         source_row: 0,
     };
@@ -187,44 +198,6 @@ fn whole(text: &str, what: &'static str) -> Result<u64, Reason> {
     let number: f64 = text.parse().map_err(|_| Reason::NoNumber(what))?;
     let whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);
     if whole { Ok(number as u64) } else { Err(Reason::NoNumber(what)) }
-}
-
-/// The most seconds that an instant may be from its zero: 30 000 years.
-const MAX_SECONDS: f64 = 1e12;
-
-/// Seconds, or a date and time of day in any number of fraction digits, in
-/// microseconds.
-fn instant_us(text: &str) -> Option<i64> {
-    if let Ok(seconds) = text.parse::<f64>() {
-        return (seconds.abs() <= MAX_SECONDS).then(|| (seconds * 1e6).round() as i64);
-    }
-    let (date, time) = text.split_once([' ', 'T'])?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    // Offsets from UTC are the same in every row, so they are left out.
-    let time = time.split(['+', 'Z']).next()?;
-    let mut time = time.splitn(3, ':');
-    let (hour, minute) = (time.next()?.parse::<i64>().ok()?, time.next()?.parse::<i64>().ok()?);
-    let seconds = time.next()?.parse::<f64>().ok()?;
-    let in_range = (1..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0.0..61.0).contains(&seconds);
-    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute;
-    in_range.then(|| minutes * 60_000_000 + (seconds * 1e6).round() as i64)
-}
-
-/// Days since 1970-01-01 in the Gregorian calendar (Hinnant, "chrono-compatible
-/// low-level date algorithms", `days_from_civil`).
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
 #[cfg(test)]

@@ -8,20 +8,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use measure::Span;
+
+pub mod azure;
 #[cfg(test)]
 mod case;
 pub mod columns;
 pub mod custom;
 pub mod custom_media;
 pub mod hub;
+mod instant;
 mod json_rows;
 mod labels;
 pub mod lengths;
+pub mod mooncake;
 mod parquet_rows;
 pub mod questions;
 pub mod sharegpt;
 pub mod sonnet;
 pub mod table;
+pub mod timed_trace;
 
 /// How many skipped entries are listed one by one. The rest is counted, so a
 /// file of nothing but rubbish needs no more memory than this.
@@ -47,6 +53,9 @@ pub struct DatasetNotes {
     pub columns: Option<BTreeSet<String>>,
     /// Keys of rows that are known and were not taken.
     pub set_aside: BTreeSet<&'static str>,
+    /// When each row came, in time from the earliest of them and in the order of
+    /// the rows; empty where the file does not say.
+    pub times: Vec<Span>,
     /// Why the whole file gave nothing.
     pub refused: Option<Refusal>,
 }
@@ -199,6 +208,30 @@ pub enum Reason {
     /// A time of a trace that is neither seconds nor a date.
     #[error("time is neither a number of seconds nor a date like 2023-11-16 18:15:46.68")]
     BadTime,
+    /// No time under this key.
+    #[error("no time: the row has no {0}")]
+    NoTime(String),
+    /// No length under this key.
+    #[error("the row has neither a prompt nor {0}")]
+    NoKey(String),
+    /// Hashes that name other blocks than the prompt has.
+    #[error("{ids} hash ids for {tokens} tokens, which need {needed} of {size}")]
+    BlockCount {
+        /// Hashes.
+        ids: u64,
+        /// Length of the prompt.
+        tokens: u32,
+        /// Tokens of a block.
+        size: u32,
+        /// Blocks of the prompt.
+        needed: u32,
+    },
+    /// Hashes that are none.
+    #[error("hash ids are not a list of texts or whole numbers under 2^64")]
+    BadHashId,
+    /// A text among lengths, or the other way round.
+    #[error("a prompt among rows of lengths, or lengths among prompts; a file has one of the two")]
+    OtherKind,
     /// Not among what was asked for.
     #[error("not of the {0} asked for")]
     NotAskedFor(&'static str),
@@ -255,6 +288,11 @@ impl Reason {
             Self::InputTooLarge => "input_too_large",
             Self::NoNumber(_) => "no_number",
             Self::BadTime => "bad_time",
+            Self::NoTime(_) => "no_time",
+            Self::NoKey(_) => "no_length",
+            Self::BlockCount { .. } => "block_count",
+            Self::BadHashId => "bad_hash_id",
+            Self::OtherKind => "other_kind",
             Self::NotAskedFor(_) => "not_asked_for",
             Self::FieldCount => "field_count",
             Self::PromptTooShort(_) => "prompt_too_short",

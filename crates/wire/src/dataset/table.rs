@@ -7,7 +7,9 @@ use workload::{LengthRow, Prompt};
 
 use super::columns::{Columns, Field};
 use super::{DatasetNotes, MAX_LABEL_VALUES, Refusal};
-use super::{custom, custom_media, hub, lengths, questions, sharegpt, sonnet};
+use super::{
+    azure, custom, custom_media, hub, lengths, mooncake, questions, sharegpt, sonnet, timed_trace,
+};
 
 /// What a loader takes besides the file.
 pub struct Options<'a> {
@@ -25,6 +27,8 @@ pub struct Options<'a> {
     pub open: custom_media::Open<'a>,
     /// True when pictures have to be in the requests, not at addresses.
     pub media_inside: bool,
+    /// How a timed trace is written.
+    pub trace: timed_trace::Shape,
 }
 
 /// What a file gives.
@@ -50,6 +54,22 @@ impl Rows {
         self.len() == 0
     }
 
+    /// Where a row stood in its file.
+    pub fn source_row(&self, place: usize) -> u64 {
+        match self {
+            Self::Prompts(rows) => rows[place].source_row.unwrap_or(0),
+            Self::Lengths(rows) => rows[place].source_row,
+        }
+    }
+
+    /// Keeps the rows of these places, in this order.
+    pub fn take(&mut self, places: &[usize]) {
+        match self {
+            Self::Prompts(rows) => *rows = places.iter().map(|&at| rows[at].clone()).collect(),
+            Self::Lengths(rows) => *rows = places.iter().map(|&at| rows[at].clone()).collect(),
+        }
+    }
+
     fn labels(&self) -> Vec<&[(String, String)]> {
         match self {
             Self::Prompts(rows) => rows.iter().map(|row| row.labels.as_slice()).collect(),
@@ -67,6 +87,18 @@ pub enum Answers {
     OfRowsOrDrawn,
     /// This many tokens.
     Fixed(u32),
+}
+
+/// What the rows of a data set say of the time at which they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// Nothing.
+    None,
+    /// They may say it, and are a list of lengths unless a replay is asked for.
+    OnRequest,
+    /// They are a trace, and are replayed unless the load says when requests
+    /// come.
+    Replayed,
 }
 
 /// One data set.
@@ -87,6 +119,8 @@ pub struct Entry {
     pub path_hint: Option<&'static str>,
     /// What must be said of it in every run.
     pub note: Option<&'static str>,
+    /// What its rows say of time.
+    pub times: Times,
     /// Reads the file.
     pub read: fn(Vec<u8>, &Options<'_>) -> (Rows, DatasetNotes),
 }
@@ -110,6 +144,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &[],
         path_hint: None,
         note: None,
+        times: Times::None,
         read: |bytes, options| {
             let bounds = sharegpt::Bounds::VLLM;
             prompts(sharegpt::read(&bytes, sharegpt::Pairing::RoleAware, bounds, options.count))
@@ -124,6 +159,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &[],
         path_hint: None,
         note: None,
+        times: Times::None,
         read: |bytes, options| prompts(custom::read(&bytes, options.count)),
     },
     Entry {
@@ -135,6 +171,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &["custom-ensure-client-side-data"],
         path_hint: None,
         note: None,
+        times: Times::None,
         read: |bytes, options| {
             let (open, inside) = (options.open, options.media_inside);
             prompts(custom_media::images(&bytes, open, inside, options.count))
@@ -149,6 +186,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &[],
         path_hint: None,
         note: None,
+        times: Times::None,
         read: |bytes, options| prompts(custom_media::sounds(&bytes, options.open, options.count)),
     },
     Entry {
@@ -163,21 +201,69 @@ pub const DATASETS: &[Entry] = &[
             "nothing is taken from a hub: the rows are those of the local file, and its name \
              decides nothing",
         ),
+        times: Times::None,
         read: |bytes, options| prompts(hub::read(bytes, &options.columns, options.count)),
     },
     Entry {
         name: "burstgpt",
-        file: "CSV of lengths: BurstGPT, Azure 2023 and 2024",
+        file: "CSV of lengths, as BurstGPT is",
         output_flag: None,
         answers: Answers::OfRowsOrDrawn,
         fields: &[Field::Input, Field::Output, Field::Time, Field::Label],
         flags: &["burstgpt-model"],
         path_hint: None,
-        note: Some("only lengths are taken from the file; its instants are not replayed"),
+        note: None,
+        times: Times::OnRequest,
         read: |bytes, options| {
             let (rows, notes) = lengths::read(&bytes, &options.columns, options.model.as_deref());
             (Rows::Lengths(rows), notes)
         },
+    },
+    Entry {
+        name: "azure",
+        file: "CSV of lengths and times: the Azure LLM traces of 2023 and 2024",
+        output_flag: None,
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[Field::Input, Field::Output, Field::Time, Field::Label],
+        flags: &[],
+        path_hint: None,
+        note: None,
+        times: Times::Replayed,
+        read: |bytes, options| {
+            let (rows, notes) = azure::read(&bytes, &options.columns);
+            (Rows::Lengths(rows), notes)
+        },
+    },
+    Entry {
+        name: "mooncake",
+        file: "one JSON object a line: times in ms, lengths, hashes of blocks of 512 tokens",
+        output_flag: None,
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[],
+        flags: &[],
+        path_hint: None,
+        note: None,
+        times: Times::Replayed,
+        read: |bytes, options| mooncake::read(&bytes, options.count),
+    },
+    Entry {
+        name: "timed_trace",
+        file: "one JSON object a line: a time, and lengths with hashes of blocks or a prompt",
+        output_flag: None,
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[],
+        flags: &[
+            "timed-trace-chunk-hash-size",
+            "timed-trace-sec-multiplier",
+            "timed-trace-label-timestamp",
+            "timed-trace-label-input-length",
+            "timed-trace-label-output-length",
+            "timed-trace-label-hash-ids",
+        ],
+        path_hint: None,
+        note: None,
+        times: Times::Replayed,
+        read: |bytes, options| timed_trace::read(&bytes, &options.trace, options.count),
     },
     Entry {
         name: "sonnet",
@@ -188,6 +274,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &["sonnet-input-len", "sonnet-prefix-len"],
         path_hint: None,
         note: None,
+        times: Times::None,
         read: |bytes, options| prompts(sonnet::read(&bytes, options.sonnet, options.count)),
     },
     Entry {
@@ -199,6 +286,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &["spec-bench-category"],
         path_hint: None,
         note: None,
+        times: Times::None,
         read: |bytes, options| asked(&bytes, options),
     },
     Entry {
@@ -210,6 +298,7 @@ pub const DATASETS: &[Entry] = &[
         flags: &["speed-bench-category"],
         path_hint: Some("give one SUBSET.jsonl of the prepared folder"),
         note: None,
+        times: Times::None,
         read: |bytes, options| asked(&bytes, options),
     },
 ];
@@ -221,7 +310,6 @@ pub const WRITTEN: &[&str] = &["random", "random-mm"];
 pub const REFUSED: &[(&str, &str)] = &[
     ("random-rerank", "rerank APIs are not supported; use random"),
     ("prefix_repetition", "shared prefixes come in a later version; use sonnet or custom"),
-    ("timed_trace", "timed traces come in a later version; burstgpt takes lengths alone"),
 ];
 
 /// The data set of this name; `-` and `_` are the same.
@@ -274,6 +362,7 @@ mod tests {
             sonnet: sonnet::Shape::VLLM,
             open: &|path| Err(format!("{path} does not exist")),
             media_inside: false,
+            trace: timed_trace::Shape::default(),
         }
     }
 
@@ -320,8 +409,14 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, head in 0..4_usize) {
-            let heads = ["", "PAR1", "[{\"prompt\":", "Request tokens,Response tokens\n"];
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>, head in 0..5_usize) {
+            let heads = [
+                "",
+                "PAR1",
+                "[{\"prompt\":",
+                "Timestamp,Request tokens,Response tokens\n",
+                "{\"timestamp\": 1, \"input_length\": 9, \"hash_ids\": [",
+            ];
             let bytes = [heads[head].as_bytes(), &bytes].concat();
             let sonnet = sonnet::Shape { prompts: 2, ..sonnet::Shape::VLLM };
             for entry in DATASETS {

@@ -9,6 +9,8 @@ use crate::think::Think;
 use measure::PerSecond;
 use proptest::prelude::*;
 
+mod trace;
+
 fn spec(load: Load, stop: Stop) -> Spec {
     Spec {
         seed: 1,
@@ -533,7 +535,7 @@ fn lengths_of_a_list_are_written_as_text_of_their_own() {
     let row = |input, output| crate::prompt::LengthRow {
         input: Tokens::new(input),
         output: Tokens::new(output),
-        at: None,
+        blocks: None,
         labels: Vec::new(),
         source_row: 1,
     };

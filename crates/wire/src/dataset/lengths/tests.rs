@@ -22,8 +22,8 @@ fn lengths(rows: &[LengthRow]) -> Value {
 }
 
 /// Instants in whole microseconds, as the case's seconds are.
-fn holds_instants(rows: &[LengthRow], expected: &Value) {
-    let at: Vec<_> = rows.iter().map(|row| row.at.unwrap().us()).collect();
+fn holds_instants(notes: &DatasetNotes, expected: &Value) {
+    let at: Vec<_> = notes.times.iter().map(|at| at.us()).collect();
     let expected = expected.as_array().unwrap().iter();
     let expected: Vec<_> = expected.map(|s| (s.as_f64().unwrap() * 1e6).round() as i64).collect();
     assert_eq!(at, expected);
@@ -39,7 +39,7 @@ fn d05_failed_requests_of_burstgpt_are_skipped() {
     assert_eq!(notes.skipped_count(), 3);
     assert_eq!(notes.skipped[0].to_string(), "line 4: failed request, without response tokens");
     assert_eq!(lengths(&rows), expect["lens"]);
-    holds_instants(&rows, &expect["arrivals_s"]);
+    holds_instants(&notes, &expect["arrivals_s"]);
     let (gpt4, _) = read(D05, &Columns::default(), Some("gpt-4"));
     assert_eq!(Value::from(gpt4.len()), expect["gpt4_usable"]);
 }
@@ -50,7 +50,7 @@ fn d07_dates_of_azure_have_seven_digits() {
     let (rows, notes) = load(D07);
     assert_eq!(Value::from(rows.len()), expect["rows"]);
     assert_eq!(lengths(&rows), expect["lens"]);
-    holds_instants(&rows, &expect["arrivals_s"]);
+    holds_instants(&notes, &expect["arrivals_s"]);
     assert_eq!((notes.skipped_count(), notes.truncated_at), (0, None));
     assert_eq!(rows.last().unwrap().source_row, 4);
 }
@@ -67,7 +67,7 @@ fn columns_are_found_by_name_or_as_they_were_named() {
     assert_eq!(notes.refused, None);
     assert_eq!(lengths(&rows), serde_json::json!([[9, 7], [3, 5]]));
     assert_eq!(rows[1].labels, [("class".to_owned(), "b".to_owned())]);
-    assert_eq!(rows[1].at, None);
+    assert!(notes.times.is_empty());
     let refused = read(file, &columns, Some("GPT-4")).1.refused.unwrap().to_string();
     assert!(refused.starts_with("there is no column Model;"), "{refused}");
 }
@@ -90,21 +90,4 @@ fn a_broken_line_is_named_and_a_cut_file_told() {
         ]
     );
     assert_eq!(notes.truncated_at, Some(8));
-}
-
-#[test]
-fn days_are_those_of_the_calendar() {
-    for (date, day) in [
-        ((1970, 1, 1), 0),
-        ((1969, 12, 31), -1),
-        ((2000, 2, 29), 11_016),
-        ((2023, 11, 16), 19_677),
-        ((2100, 3, 1), 47_541),
-    ] {
-        assert_eq!(days(date.0, date.1, date.2), day, "{date:?}");
-    }
-    assert_eq!(instant_us("1970-01-02T00:00:01.5+00:00"), Some(86_401_500_000));
-    for wrong in ["", "nan", "1e99", "2023-13-01 00:00:00", "2023-01-01", "1-1-1 1:1"] {
-        assert_eq!(instant_us(wrong), None, "{wrong}");
-    }
 }
