@@ -116,7 +116,7 @@ fn job(address: &str, schedule: Schedule) -> Result<Job, String> {
         run_id: "arrivals".to_owned(),
         schedule: Arc::new(schedule),
         nonce: RunNonce::new(0),
-        target: Target { url, tls },
+        targets: vec![Target { url, tls }],
         api: Api::OpenaiChat,
         template: RequestSpec::new("tok", Prompt::Text(String::new())),
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],

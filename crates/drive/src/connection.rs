@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) reused: bool,
     /// When it was last used.
     pub(crate) idle_since: At,
+    /// The place of the target that it leads to.
+    pub(crate) target: u32,
     /// The conversation that it belongs to, where connections are kept apart.
     pub(crate) session: Option<u32>,
 }
@@ -178,6 +180,7 @@ impl Connection {
                         tls,
                         reused: false,
                         idle_since: clock.now(),
+                        target: 0,
                         session: None,
                     };
                     return Ok(connection);

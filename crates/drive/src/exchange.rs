@@ -17,14 +17,16 @@ use crate::worker::Worker;
 /// cancelled request keeps what had arrived.
 pub(crate) struct Attempt {
     record: Record,
+    /// The place of its target.
+    target: u32,
     /// Its place in the tap, while a connection is busy with it.
     key: Option<Key>,
     reconnects: u16,
 }
 
 impl Attempt {
-    pub(crate) fn new(record: Record) -> Self {
-        Self { record, key: None, reconnects: 0 }
+    pub(crate) fn new(record: Record, target: u32) -> Self {
+        Self { record, target, key: None, reconnects: 0 }
     }
 
     /// Sends the request and reads the answer to its end. A connection that
@@ -57,7 +59,7 @@ impl Attempt {
         let limit = worker.job.request_timeout;
         let session = self.record.planned.session;
         let mut stamps = OpenStamps::default();
-        let opening = worker.checkout(session, self.reconnects > 0, &mut stamps);
+        let opening = worker.checkout(self.target, session, self.reconnects > 0, &mut stamps);
         let opened =
             tokio::time::timeout(duration(released_at + limit - clock.now()), opening).await;
         let connection = match opened {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use measure::{Record, Span};
+use measure::{Planned, Record, Span};
 use serde_json::{Map, Value, json};
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::head;
 use workload::digest::Digest;
 use workload::prompt::{Content, Message, RunNonce};
-use workload::schedule::Schedule;
+use workload::schedule::{Request, Schedule};
 
 use crate::connection::Target;
 use crate::secret::Secrets;
@@ -19,6 +19,9 @@ pub const IDLE_LIMIT: Span = Span::from_ms(4_000);
 
 /// The longest time-out of a request: event times are 32-bit microseconds.
 pub const MAX_REQUEST_TIMEOUT: Span = Span::from_ms(4_000_000);
+
+/// The label of a target.
+pub(crate) const URL: &str = "url";
 
 /// Which requests may share a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,8 +44,8 @@ pub struct Job {
     pub schedule: Arc<Schedule>,
     /// What makes this run's prompts unlike those of other runs.
     pub nonce: RunNonce,
-    /// Where it is sent.
-    pub target: Target,
+    /// Where it is sent, at least one; a request's route names the place.
+    pub targets: Vec<Target>,
     /// The API spoken there.
     pub api: Api,
     /// The request without its prompt and length.
@@ -98,11 +101,38 @@ impl Job {
     }
 
     /// The bytes of request `index`.
-    pub(crate) fn encode(&self, index: u32, body: &[u8]) -> Vec<u8> {
+    pub(crate) fn encode(&self, index: u32, target: u32, body: &[u8]) -> Vec<u8> {
         let id = format!("{}-{index}", self.run_id);
         let trace = trace_parent(&self.run_id, index);
         let extra = [("x-request-id", id.as_str()), ("traceparent", trace.as_str())];
-        head::encode("POST", &self.target.url, &self.headers, &extra, body)
+        head::encode("POST", &self.target(target).url, &self.headers, &extra, body)
+    }
+
+    /// A target by its place.
+    pub(crate) fn target(&self, place: u32) -> &Target {
+        let targets = &self.targets;
+        // A schedule for more targets than there are is of another job.
+        targets.get(place as usize).expect("a place in the list of targets")
+    }
+
+    /// The name of a target: host and port, with its number where another has
+    /// the same. Paths and queries may hold keys and stay out.
+    pub(crate) fn target_name(&self, place: u32) -> String {
+        let name = self.target(place).url.authority();
+        let alike = self.targets.iter().filter(|target| target.url.authority() == name);
+        if alike.count() > 1 { format!("{name} ({})", place + 1) } else { name }
+    }
+
+    /// What is planned of a request, with the label of its target where there
+    /// are several.
+    pub(crate) fn planned(&self, request: &Request) -> Planned {
+        let mut planned = request.planned();
+        if self.targets.len() > 1 {
+            planned.labels.retain(|(name, _)| name != URL);
+            planned.labels.push((URL.to_owned(), self.target_name(request.route.target)));
+            planned.labels.sort();
+        }
+        planned
     }
 
     /// Takes secrets out of everything that came from the server: it may echo

@@ -18,7 +18,7 @@ use workload::{Load, Schedule};
 
 use crate::clock::{Clock, monotonic_ns, thread_cpu_ns};
 use crate::interrupt::Control;
-use crate::job::{Job, Reuse};
+use crate::job::{Job, Reuse, URL};
 use crate::tap::{Readings, Tap};
 use crate::worker::{UNRELEASED, Worker, open_ahead};
 
@@ -154,7 +154,7 @@ pub fn run(
         // A worker that is gone is found when it is joined.
         let _ = worker.start.send(clock);
     }
-    let mut watch = Watch { rules, early: None, refusals: None, ended: 0, errors: 0, ok: 0 };
+    let mut watch = Watch::new(&job, rules);
     let seen = collect(&incoming, clock, control, &mut watch, &mut sink);
     let mut lost = BTreeSet::new();
     let mut reports = Vec::new();
@@ -235,7 +235,8 @@ fn work(
         let held_back: Vec<EventFd> =
             (0..OWN_DESCRIPTORS).map_while(|_| EventFd::new().ok()).collect();
         let before = Clock::starting_in(Span::ZERO);
-        let opening = open_ahead(job, connections_ahead(job, id), before);
+        let ahead = by_target(job, connections_ahead(job, id));
+        let opening = open_ahead(job, &ahead, before);
         // A peer that takes no connection must not hold up the start.
         let idle = tokio::time::timeout(Duration::from_secs(2), opening).await.unwrap_or_default();
         let _ = ready.send(());
@@ -308,6 +309,21 @@ fn connections_ahead(job: &Job, id: u32) -> u32 {
         Load::Burst => count,
     };
     wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)
+}
+
+/// Shares connections among the targets as requests are, rounded up: one that
+/// is a connection short would open it within a latency.
+fn by_target(job: &Job, connections: u32) -> Vec<u32> {
+    match &job.schedule.spec().routing.targets {
+        Some((_, choice)) => {
+            let mut counts = vec![0; job.targets.len()];
+            for (place, share) in choice.shares() {
+                counts[*place as usize] = (f64::from(connections) * share).ceil() as u32;
+            }
+            counts
+        }
+        None => vec![connections],
+    }
 }
 
 /// Sends the warm-up schedule and drops its records.
@@ -394,30 +410,45 @@ impl Drop for Outlet {
 struct Watch {
     rules: StopRules,
     early: Option<Early>,
-    refusals: Option<(&'static str, Option<u16>, u32)>,
+    /// For each target: kind, status, and how many refusals in a row were so.
+    refusals: Vec<Option<(&'static str, Option<u16>, u32)>>,
+    /// Names of the targets, where there are several.
+    targets: Vec<String>,
     ended: u64,
     errors: u64,
     ok: u64,
 }
 
 impl Watch {
+    fn new(job: &Job, rules: StopRules) -> Self {
+        let places = 0..job.targets.len() as u32;
+        Self {
+            rules,
+            early: None,
+            refusals: vec![None; job.targets.len()],
+            targets: places.map(|place| job.target_name(place)).collect(),
+            ended: 0,
+            errors: 0,
+            ok: 0,
+        }
+    }
+
     fn must_stop(&mut self, record: &Record) -> bool {
         self.ended += 1;
         match record.outcome {
             Outcome::Ok | Outcome::Empty => {
                 self.ok += 1;
-                self.refusals = None;
                 return false;
             }
             Outcome::Failed(kind) => {
                 self.errors += 1;
-                self.note_refusal(kind, record.answer.http_status);
+                self.note_refusal(kind, record);
             }
             Outcome::NotSent(_) | Outcome::Cancelled => return false,
         }
-        if let Some((kind, status, REFUSALS..)) = self.refusals
-            && self.ok == 0
-        {
+        // Where one target refuses, the others may be slow to answer.
+        let all = self.refusals.iter().all(|refusal| matches!(refusal, Some((_, _, REFUSALS..))));
+        if let (true, 0, Some((kind, status, _))) = (all, self.ok, self.refusals[0]) {
             self.early = Some(Early::Refused { kind, status });
         }
         let rate = self.errors as f64 / self.ended as f64;
@@ -429,17 +460,22 @@ impl Watch {
         self.early.is_some()
     }
 
-    /// Counts equal refusals in a row: 401, 403, 404, or no connection.
-    fn note_refusal(&mut self, kind: FailureKind, status: Option<u16>) {
+    /// Counts equal refusals of one target in a row: 401, 403, 404, or no
+    /// connection.
+    fn note_refusal(&mut self, kind: FailureKind, record: &Record) {
+        let label = record.planned.labels.iter().find(|(name, _)| name == URL);
+        let named = |(_, name): &(String, String)| self.targets.iter().position(|own| own == name);
+        let place = label.and_then(named).unwrap_or(0);
+        let (status, refusals) = (record.answer.http_status, &mut self.refusals[place]);
         let status = match (kind, status) {
             (FailureKind::Dns | FailureKind::Connect | FailureKind::Tls, _) => None,
             (FailureKind::HttpStatus, Some(401 | 403 | 404)) => status,
             _ => {
-                self.refusals = None;
+                *refusals = None;
                 return;
             }
         };
-        self.refusals = match self.refusals {
+        *refusals = match *refusals {
             Some((name, same, count)) if name == kind.name() && same == status => {
                 Some((name, same, count + 1))
             }
@@ -462,7 +498,7 @@ fn missing(job: &Job, seen: &BTreeSet<u32>, lost: &BTreeSet<u32>, early: bool) -
         .map(|request| {
             let at = job.schedule.intended_at(request.index).unwrap_or(At::ZERO);
             let owner = job.schedule.owner(&request, job.threads);
-            let mut record = Record::planned(request.index, at, request.planned());
+            let mut record = Record::planned(request.index, at, job.planned(&request));
             record.worker = owner;
             record.outcome = if lost.contains(&owner) {
                 Outcome::NotSent(NotSentKind::WorkerLost)

@@ -356,10 +356,10 @@ impl Tap {
         self.idle.borrow_mut().put(connection, self.clock.now());
     }
 
-    /// An idle connection that is fit for a request; of `session`, where
-    /// connections are kept apart.
-    pub(crate) fn idle(&self, session: Option<u32>) -> Option<Connection> {
-        self.idle.borrow_mut().take(self.clock.now(), self.idle_limit, session)
+    /// An idle connection to a target that is fit for a request; of `session`,
+    /// where connections are kept apart.
+    pub(crate) fn idle(&self, target: u32, session: Option<u32>) -> Option<Connection> {
+        self.idle.borrow_mut().take(self.clock.now(), self.idle_limit, target, session)
     }
 
     /// Says when the next request is due, if one is: reading makes way for it.

@@ -31,7 +31,8 @@ pub(crate) struct Worker {
     pub(crate) forms: Forms,
     stop: watch::Receiver<bool>,
     id: u32,
-    addresses: RefCell<Option<Vec<SocketAddr>>>,
+    /// Those of each target, as far as they are known.
+    addresses: RefCell<Vec<Option<Vec<SocketAddr>>>>,
     out: Outlet,
     ended: RefCell<HashMap<u32, At>>,
     any_ended: Notify,
@@ -40,6 +41,7 @@ pub(crate) struct Worker {
 /// A request ready to be written, and its record so far.
 pub(crate) struct Prepared {
     pub(crate) record: Record,
+    pub(crate) target: u32,
     pub(crate) bytes: Rc<[u8]>,
 }
 
@@ -52,6 +54,7 @@ impl Worker {
         stop: watch::Receiver<bool>,
         tap: Tap,
     ) -> Self {
+        let targets = job.targets.len();
         Self {
             forms: Forms::new(job.api),
             job,
@@ -59,7 +62,7 @@ impl Worker {
             tap,
             stop,
             id,
-            addresses: RefCell::new(None),
+            addresses: RefCell::new(vec![None; targets]),
             out,
             ended: RefCell::new(HashMap::new()),
             any_ended: Notify::new(),
@@ -278,23 +281,24 @@ impl Worker {
         if let Some(model) = &request.route.model {
             spec.model.clone_from(model);
         }
-        let bytes = job.encode(request.index, &job.api.body(&spec));
+        let target = request.route.target;
+        let bytes = job.encode(request.index, target, &job.api.body(&spec));
         let intended_at = match request.after {
             After::Instant(at) => at,
             After::Slot { .. } | After::Parents { .. } => At::ZERO,
         };
-        let mut record = Record::planned(request.index, intended_at, request.planned());
+        let mut record = Record::planned(request.index, intended_at, job.planned(request));
         record.worker = self.id;
-        Prepared { record, bytes: bytes.into() }
+        Prepared { record, target, bytes: bytes.into() }
     }
 
     /// Sends one request, follows it to its end, hands over its record, and
     /// says when it ended.
     async fn perform(self: &Rc<Self>, prepared: Prepared, intended_at: At) -> At {
-        let Prepared { mut record, bytes } = prepared;
+        let Prepared { mut record, target, bytes } = prepared;
         record.stamps.intended_at = intended_at;
         record.stamps.released_at = Some(self.clock.now().max(intended_at));
-        let mut attempt = Attempt::new(record);
+        let mut attempt = Attempt::new(record, target);
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;
@@ -314,6 +318,7 @@ impl Worker {
     /// `stamps` gets the steps of opening one as they are taken.
     pub(crate) async fn checkout(
         &self,
+        target: u32,
         session: u32,
         fresh: bool,
         stamps: &mut OpenStamps,
@@ -321,23 +326,25 @@ impl Worker {
         let own = (self.job.reuse == Reuse::PerSession).then_some(session);
         if !fresh
             && self.job.reuse != Reuse::Never
-            && let Some(idle) = self.tap.idle(own)
+            && let Some(idle) = self.tap.idle(target, own)
         {
             return Ok(idle);
         }
-        let addresses = self.addresses().await?;
-        let mut connection =
-            Connection::open(&self.job.target, &addresses, self.clock, stamps).await?;
+        let addresses = self.addresses(target).await?;
+        let to = self.job.target(target);
+        let mut connection = Connection::open(to, &addresses, self.clock, stamps).await?;
+        connection.target = target;
         connection.session = own;
         Ok(connection)
     }
 
-    async fn addresses(&self) -> Result<Vec<SocketAddr>, OpenError> {
-        if let Some(known) = &*self.addresses.borrow() {
+    async fn addresses(&self, target: u32) -> Result<Vec<SocketAddr>, OpenError> {
+        let place = target as usize;
+        if let Some(known) = &self.addresses.borrow()[place] {
             return Ok(known.clone());
         }
-        let found = resolve(&self.job.target.url).await?;
-        *self.addresses.borrow_mut() = Some(found.clone());
+        let found = resolve(&self.job.target(target).url).await?;
+        self.addresses.borrow_mut()[place] = Some(found.clone());
         Ok(found)
     }
 }
@@ -373,22 +380,25 @@ impl AcquireRc for Rc<Semaphore> {
     }
 }
 
-/// Opens connections ahead of the run, as many as `count` and the peer allow.
-/// A failure is not reported here: the first request meets it again and
-/// records it.
-pub(crate) async fn open_ahead(job: &Job, count: u32, clock: Clock) -> Vec<Connection> {
-    if count == 0 {
-        return Vec::new();
-    }
-    let Ok(addresses) = resolve(&job.target.url).await else { return Vec::new() };
+/// Opens connections ahead of the run, as many to each target as `counts` and
+/// the peer allow. A failure is not reported here: the first request meets it
+/// again and records it.
+pub(crate) async fn open_ahead(job: &Job, counts: &[u32], clock: Clock) -> Vec<Connection> {
     let mut tasks = JoinSet::new();
-    for _ in 0..count {
-        let target = job.target.clone();
-        let addresses = addresses.clone();
-        tasks.spawn_local(async move {
-            let mut stamps = OpenStamps::default();
-            Connection::open(&target, &addresses, clock, &mut stamps).await
-        });
+    for (place, count) in (0u32..).zip(counts).filter(|(_, count)| **count > 0) {
+        let target = job.target(place);
+        let Ok(addresses) = resolve(&target.url).await else { continue };
+        for _ in 0..*count {
+            let (target, addresses) = (target.clone(), addresses.clone());
+            tasks.spawn_local(async move {
+                let mut stamps = OpenStamps::default();
+                let opened = Connection::open(&target, &addresses, clock, &mut stamps).await;
+                opened.map(|mut connection| {
+                    connection.target = place;
+                    connection
+                })
+            });
+        }
     }
     let mut open = Vec::new();
     while let Some(opened) = tasks.join_next().await {

@@ -17,7 +17,7 @@ use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{Lexicon, LexiconError, Load, ModelKind, Replay, Routing, Stop, Think, Tokenizer};
 
-use crate::flags::{Reader, Settings, UsageError};
+use crate::flags::{Reader, Settings, UsageError, storable_url};
 use crate::tokenizer;
 
 mod data;
@@ -163,9 +163,9 @@ fn arrivals(load: &Load) -> Option<String> {
     of_trace.or_else(|| Some(load.pace()?.process.name().to_owned()))
 }
 
-/// An address as given: a URL and an endpoint path.
+/// Where to, as given: URLs, at least one, and an endpoint path for all.
 pub(crate) struct Address {
-    pub(crate) url: String,
+    pub(crate) urls: Vec<String>,
     pub(crate) endpoint: Option<String>,
 }
 
@@ -183,8 +183,11 @@ pub(crate) fn resolve(
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let make = if settings.has("mix") { mix::mix } else { sent };
     let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
-    let Sent { prompts, pictures, output, output_forced, routing, facts: mut workload, replay } =
-        sent;
+    let Sent { prompts, pictures, output, output_forced, routing, facts, replay } = sent;
+    let (mut routing, mut workload) = (routing, facts);
+    let urls = address.as_ref().map_or(&[][..], |address| &address.urls);
+    routing.targets = routing::targets(&mut reader, urls);
+    workload.notes.extend(routing::said_of_targets(&routing, urls));
     let asked_lengths = workload.input_lengths.clone();
     let (load, stop) =
         load::load(&mut reader, embedded, seed, &prompts, replay, &mut workload.notes);
@@ -292,7 +295,25 @@ fn address(reader: &mut Reader<'_>) -> Option<Address> {
     if url.is_none() && endpoint.is_some() {
         reader.wrong("endpoint", "a path needs a target; give --url or --host and --port");
     }
-    Some(Address { url: url?, endpoint })
+    let also = settings.all("also-url");
+    if url.is_none() && !also.is_empty() {
+        reader.wrong("also-url", "is a further address; give the first with --url");
+    }
+    let urls: Vec<String> = url.into_iter().chain(also.iter().cloned()).collect();
+    for (place, url) in urls.iter().enumerate() {
+        if urls[..place].contains(url) {
+            reader.wrong("also-url", format!("{} is there twice", storable_url(url)));
+        }
+    }
+    (!urls.is_empty()).then_some(Address { urls, endpoint })
+}
+
+impl Address {
+    /// The URLs as they may be stored and printed.
+    pub(crate) fn shown(&self) -> String {
+        let urls: Vec<String> = self.urls.iter().map(|url| storable_url(url)).collect();
+        urls.join(", ")
+    }
 }
 
 fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
@@ -313,7 +334,12 @@ fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
         }
         return api;
     };
-    api.for_url(address.endpoint.as_deref().unwrap_or(&address.url))
+    let of = |url: &String| api.for_url(address.endpoint.as_deref().unwrap_or(url));
+    let first = address.urls.first().map_or(api, of);
+    if address.urls.iter().any(|url| of(url) != first) {
+        reader.wrong("also-url", "leads to another API than --url; one run speaks one");
+    }
+    first
 }
 
 /// What prompts are counted by. The embedded engine counts by its own

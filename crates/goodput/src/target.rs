@@ -18,7 +18,8 @@ const MODELS_WITHIN: Span = Span::from_ms(10_000);
 
 /// A target, ready to be sent to.
 pub(crate) struct Resolved {
-    pub(crate) target: Target,
+    /// At least one.
+    pub(crate) targets: Vec<Target>,
     /// As it may be stored.
     pub(crate) shown: String,
     pub(crate) model: String,
@@ -121,7 +122,7 @@ fn served(
 ) -> Result<Resolved, Unresolved> {
     // Whatever stands in the query of an address may be a key.
     let mut secrets = secrets;
-    for part in [Some(&address.url), address.endpoint.as_ref()].into_iter().flatten() {
+    for part in address.urls.iter().chain(&address.endpoint) {
         for pair in part.split_once('?').map_or("", |(_, query)| query).split('&') {
             if let Some((name, value)) = pair.split_once('=')
                 && name != "api-version"
@@ -130,36 +131,72 @@ fn served(
             }
         }
     }
-    let base = Url::parse(&address.url).map_err(|error| UsageError::new("--url", error))?;
     let trust = trust(settings)?;
     let tls = tls::client_config(&trust).map_err(|error| UsageError::new("TLS", error))?;
-    let based = Target { url: base, tls: Arc::clone(&tls) };
+    let wrong = |place: usize| if place == 0 { "--url" } else { "--also-url" };
+    let mut bases = Vec::new();
+    for (place, url) in address.urls.iter().enumerate() {
+        let url = Url::parse(url).map_err(|error| UsageError::new(wrong(place), error))?;
+        bases.push(Target { url, tls: Arc::clone(&tls) });
+    }
     if let Some(within) = plan.ready_timeout {
-        fetch::wait_until_listening(&based, within).map_err(|error| {
-            Unresolved::Unreachable(format!(
-                "{} took no connection within {within}: {error}",
-                storable_url(&address.url)
-            ))
-        })?;
+        for (base, url) in bases.iter().zip(&address.urls) {
+            fetch::wait_until_listening(base, within).map_err(|error| {
+                Unresolved::Unreachable(format!(
+                    "{} took no connection within {within}: {error}",
+                    storable_url(url)
+                ))
+            })?;
+        }
     }
     let (model, engine) = match plan.model.clone() {
         Some(model) => (model, None),
-        None => first_model(&based, &headers, &secrets)?,
+        None => common_model(&bases, &headers, &secrets)?,
     };
-    let full = plan
-        .api
-        .endpoint_url(&address.url, address.endpoint.as_deref(), Some(&model))
-        .map_err(|error| UsageError::new("--url", error))?;
-    let url = Url::parse(&full).map_err(|error| UsageError::new("--url", error))?;
+    let (mut targets, mut shown) = (Vec::new(), Vec::new());
+    for (place, url) in address.urls.iter().enumerate() {
+        let full = plan
+            .api
+            .endpoint_url(url, address.endpoint.as_deref(), Some(&model))
+            .map_err(|error| UsageError::new(wrong(place), error))?;
+        let url = Url::parse(&full).map_err(|error| UsageError::new(wrong(place), error))?;
+        shown.push(storable_url(&full));
+        targets.push(Target { url, tls: Arc::clone(&tls) });
+    }
     Ok(Resolved {
-        shown: storable_url(&full),
-        target: Target { url, tls },
+        shown: shown.join(", "),
+        targets,
         model,
         engine,
         headers,
         secrets,
         embedded: None,
     })
+}
+
+/// The first model that every target lists.
+fn common_model(
+    targets: &[Target],
+    headers: &[(String, String)],
+    secrets: &Secrets,
+) -> Result<(String, Option<String>), Unresolved> {
+    let mut found: Option<(String, Option<String>)> = None;
+    for target in targets {
+        let (model, engine) = first_model(target, headers, secrets)?;
+        match &found {
+            Some((first, _)) if *first != model => {
+                let rule = format!(
+                    "is needed: {} names the model {first:?} and {} names {model:?}",
+                    targets[0].url.authority(),
+                    target.url.authority()
+                );
+                return Err(UsageError::new("--model", rule).into());
+            }
+            Some(_) => {}
+            None => found = Some((model, engine)),
+        }
+    }
+    found.ok_or_else(|| Unresolved::Internal("a run without a target".to_owned()))
 }
 
 fn trust(settings: &Settings) -> Result<tls::Trust, UsageError> {
@@ -225,7 +262,7 @@ fn embedded(
     let tls = tls::client_config(&tls::Trust::System).map_err(|error| internal(&error))?;
     Ok(Resolved {
         shown: "embedded engine".to_owned(),
-        target: Target { url, tls },
+        targets: vec![Target { url, tls }],
         model,
         engine: Some("goodput embedded engine".to_owned()),
         headers,

@@ -1,5 +1,7 @@
 //! The caveats of a run: one function a caveat, all called from one list.
 
+use std::collections::BTreeMap;
+
 use crate::caveat::Caveat;
 use crate::facts::LoadKind;
 use crate::outcome::{FailureKind, Outcome};
@@ -24,6 +26,7 @@ const RULES: &[Rule] = &[
     uncounted,
     cached_share,
     oversampled,
+    silent_url,
     latency_not_in_file,
     slo_not_measurable,
     judged_by_text,
@@ -196,6 +199,36 @@ fn oversampled(summary: &Summary, _: &[Record]) -> Option<Caveat> {
             factor = factor,
         ),
     ))
+}
+
+/// A target that gave nothing while others did: latencies of successes cannot
+/// show it.
+fn silent_url(_: &Summary, records: &[Record]) -> Option<Caveat> {
+    let mut urls: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for record in records {
+        let label = record.planned.labels.iter().find(|(name, _)| name == "url");
+        let tried = !matches!(record.outcome, Outcome::Cancelled | Outcome::NotSent(_));
+        if let (Some((_, url)), true) = (label, tried) {
+            let (n, ok) = urls.entry(url).or_default();
+            *n += 1;
+            *ok += u64::from(matches!(record.outcome, Outcome::Ok | Outcome::Empty));
+        }
+    }
+    let answering = urls.values().any(|(_, ok)| *ok > 0);
+    let silent = urls.iter().filter(|(_, (n, ok))| answering && *n > 0 && *ok == 0);
+    let silent: Vec<(&&str, u64)> = silent.map(|(url, (n, _))| (url, *n)).collect();
+    let named = silent.iter().map(|(url, n)| format!("{url} ({n})")).collect::<Vec<_>>();
+    (!named.is_empty()).then(|| {
+        Caveat::new(
+            "silent_url",
+            said!(
+                "No request succeeded at {urls}, in brackets how many failed there: latencies are \
+                 those of the other addresses alone.",
+                "发往 {urls} 的请求全部失败（括号内为失败数）：延迟只反映其余地址。",
+                urls = named.join(", "),
+            ),
+        )
+    })
 }
 
 fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> {

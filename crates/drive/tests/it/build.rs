@@ -18,6 +18,8 @@ use workload::{
 /// Everything that a run is made from; tests change what they are about.
 pub(crate) struct Bench {
     pub(crate) url: String,
+    /// Further targets.
+    pub(crate) also: Vec<String>,
     pub(crate) spec: Spec,
     pub(crate) requests: Option<Vec<Request>>,
     pub(crate) headers: Vec<(String, String)>,
@@ -49,6 +51,7 @@ impl Bench {
     pub(crate) fn at(url: &str) -> Self {
         Self {
             url: format!("{url}/v1/chat/completions"),
+            also: Vec::new(),
             spec: Spec {
                 seed: 7,
                 load: closed(1),
@@ -98,10 +101,14 @@ impl Bench {
             run_id: RUN.to_owned(),
             schedule: Arc::new(schedule.expect("a schedule can be drawn").0),
             nonce: RunNonce::new(1),
-            target: Target {
-                url: Url::parse(&self.url).expect("the test's own URL"),
-                tls: self.tls,
-            },
+            targets: [&self.url]
+                .into_iter()
+                .chain(&self.also)
+                .map(|url| Target {
+                    url: Url::parse(url).expect("the test's own URL"),
+                    tls: Arc::clone(&self.tls),
+                })
+                .collect(),
             api: Api::OpenaiChat,
             template: RequestSpec::new("m", Prompt::Text(String::new())),
             headers: self.headers,

@@ -153,3 +153,27 @@ fn turns_of_a_conversation_keep_a_connection_to_themselves() {
     assert_eq!((even.len(), odd.len()), (1, 1));
     assert!(even.is_disjoint(&odd));
 }
+
+#[test]
+fn connections_to_two_targets_are_kept_apart_and_used_again() {
+    let servers =
+        [(); 2].map(|()| Server::start_scripted(Routes::new().on("/", answer(2))).unwrap());
+    let mut bench = Bench::at(&servers[0].url()).load(closed(3), 30);
+    bench.also = vec![format!("{}/v1/chat/completions", servers[1].url())];
+    let even = workload::Choice::new(vec![(0, 1.0), (1, 1.0)], workload::Assignment::InTurn);
+    bench.spec.routing.targets = Some((workload::Dealt::Requests, even.unwrap()));
+    bench.threads = 1;
+    let ran = bench.run();
+    ran.all_ok();
+    for (place, server) in servers.iter().enumerate() {
+        let seen = server.requests();
+        assert_eq!(seen.len(), 15);
+        assert!(seen.iter().all(|request| index(request) % 2 == place as u32));
+        // Three users ask at most three at once of one target.
+        assert!(server.counters().accepted <= 3, "{}", server.counters().accepted);
+        let name = server.url().strip_prefix("http://").unwrap().to_owned();
+        let own = ran.records.iter().filter(|record| record.index % 2 == place as u32);
+        let label = ("url".to_owned(), name);
+        assert!(own.into_iter().all(|record| record.planned.labels.contains(&label)));
+    }
+}

@@ -25,7 +25,7 @@ use crate::command::selftest;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::{Settings, UsageError};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Address, Plan};
 use crate::progress::Progress;
 use crate::target::{self, Resolved, Unresolved};
 use crate::{host, output};
@@ -45,7 +45,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     if settings.is_on("dry-run") {
         return dry_run(settings, &plan, &schedule);
     }
-    enough_files(&schedule)?;
+    enough_files(&schedule, plan.address.as_ref().map_or(1, |address| address.urls.len()))?;
     if settings.is_on("selftest") {
         selftest::before_bench(settings.text("runs-dir"))?;
     }
@@ -111,11 +111,12 @@ const OTHER_FILES: u64 = 64;
 
 /// Raises the limit on open files and refuses a load that cannot fit: running
 /// out in the middle would read as a plateau of the server's.
-fn enough_files(schedule: &Schedule) -> Result<(), Failure> {
+fn enough_files(schedule: &Schedule, targets: usize) -> Result<(), Failure> {
     let limit = host::raise_open_files();
     let connections = match (schedule.load(), schedule.count()) {
         (Load::Burst, count) => count.unwrap_or(0),
-        (load, _) => load.users().unwrap_or(0),
+        // A user may leave an idle connection at each target.
+        (load, _) => load.users().unwrap_or(0).saturating_mul(targets as u32),
     };
     if u64::from(connections) + OTHER_FILES > limit {
         let rule = format!(
@@ -170,7 +171,7 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
     let object = json!({
         "config": config,
         "api": plan.api.name(),
-        "target": plan.address.as_ref().map(|address| crate::flags::storable_url(&address.url)),
+        "target": plan.address.as_ref().map(Address::shown),
         "slo": plan.slo.as_ref().map(ToString::to_string),
         "load": schedule.load().describe(),
         "load_kind": schedule.load().kind(),
@@ -361,7 +362,7 @@ impl Session<'_> {
             ),
             schedule: Arc::clone(&self.schedule),
             nonce: self.nonce,
-            target: resolved.target.clone(),
+            targets: resolved.targets.clone(),
             api: self.plan.api,
             template: RequestSpec { model: resolved.model.clone(), ..self.plan.template.clone() },
             headers: resolved.headers.clone(),

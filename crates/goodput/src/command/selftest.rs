@@ -261,10 +261,10 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
         run_id: "selftest".to_owned(),
         schedule: Arc::new(schedule),
         nonce: RunNonce::new(0),
-        target: Target {
+        targets: vec![Target {
             url: Url::parse(&url).map_err(Failure::internal)?,
             tls: tls::client_config(&tls::Trust::System).map_err(Failure::internal)?,
-        },
+        }],
         api,
         template: RequestSpec::new(
             EngineConfig::default().model.unwrap_or_default(),

@@ -60,6 +60,30 @@ pub(crate) const BENCH: &[Flag] = &[
     secret(
         flag(
             TARGET,
+            "also-url",
+            Each("URL"),
+            Ours,
+            "Further address beside --url, for replicas without a router; several times. Model, API, headers and key are the same for all",
+        ),
+        Url,
+    ),
+    flag(
+        TARGET,
+        "url-strategy",
+        One("HOW"),
+        Ours,
+        "Which address a request goes to: round-robin, per-session (turns of a conversation stay at one), weighted (sessions, by --url-weights at random) [round-robin]",
+    ),
+    flag(
+        TARGET,
+        "url-weights",
+        Several("W"),
+        Ours,
+        "Weights of the addresses in their order: --url first, then each --also-url [1 each]",
+    ),
+    secret(
+        flag(
+            TARGET,
             "base-url",
             One("URL"),
             Other("the API's usual path is added when it is missing"),

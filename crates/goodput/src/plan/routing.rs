@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use wire::api::Api;
-use workload::{Assignment, Choice, ModelKind, Routing, named_weight};
+use workload::{Assignment, Choice, Dealt, ModelKind, Routing, named_weight};
 
-use crate::flags::Reader;
+use crate::flags::{Reader, storable_url};
 
 /// Flags of which each decides the name that is sent as `model`.
 const NAMES: &[(&str, &str, ModelKind)] = &[
@@ -84,6 +84,57 @@ fn choice<T: FromStr + Display + PartialEq>(
         }
     }
     Choice::new(options, assignment).map_err(|error| reader.wrong(flag, error)).ok()
+}
+
+/// What is dealt to targets, and how.
+const STRATEGIES: &[(&str, (Dealt, Assignment))] = &[
+    ("round-robin", (Dealt::Requests, Assignment::InTurn)),
+    ("per-session", (Dealt::Sessions, Assignment::InTurn)),
+    ("weighted", (Dealt::Sessions, Assignment::Random)),
+];
+
+/// Resolves which of several addresses a request goes to.
+pub(super) fn targets(reader: &mut Reader<'_>, urls: &[String]) -> Option<(Dealt, Choice<u32>)> {
+    let strategy = reader.choice("url-strategy", STRATEGIES);
+    for flag in ["url-strategy", "url-weights"] {
+        if urls.len() < 2 && reader.settings.has(flag) {
+            reader.wrong(flag, "deals requests to several addresses; give more with --also-url");
+            return None;
+        }
+    }
+    if urls.len() < 2 {
+        return None;
+    }
+    let (dealt, assignment) = strategy.unwrap_or(STRATEGIES[0].1);
+    let texts = reader.settings.all("url-weights").iter().flat_map(|text| text.split(','));
+    let texts: Vec<&str> = texts.map(str::trim).filter(|text| !text.is_empty()).collect();
+    if texts.is_empty() && assignment == Assignment::Random {
+        reader.wrong("url-strategy", "weighted needs --url-weights, one number for each address");
+        return None;
+    }
+    let weights: Vec<f64> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    let weights = if texts.is_empty() { vec![1.0; urls.len()] } else { weights };
+    if weights.len() != urls.len() || weights.len() < texts.len() {
+        let rule = format!("must be {} numbers, one for each address in their order", urls.len());
+        reader.wrong("url-weights", rule);
+        return None;
+    }
+    let choice = Choice::new((0..).zip(weights).collect(), assignment);
+    choice.map(|choice| (dealt, choice)).map_err(|error| reader.wrong("url-weights", error)).ok()
+}
+
+/// What a reader of the result must know of several targets.
+pub(super) fn said_of_targets(routing: &Routing, urls: &[String]) -> Option<String> {
+    let (dealt, choice) = routing.targets.as_ref()?;
+    let unit = match dealt {
+        Dealt::Requests => "request",
+        Dealt::Sessions => "session",
+    };
+    let named = choice.options().iter().map(|(place, weight)| {
+        (storable_url(urls.get(*place as usize).map_or("", String::as_str)), *weight)
+    });
+    let named = Choice::new(named.collect(), choice.assignment()).ok()?;
+    Some(format!("addresses by {unit}: {}", shares(&named)))
 }
 
 /// A choice in words: `a 75 %, b 25 %, at random`.

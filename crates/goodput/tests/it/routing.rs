@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::program::Workplace;
-use crate::servers::engine;
+use crate::servers::{closed_port, engine, refusing};
 
 /// The bodies that a server got, in order of the request ids.
 fn bodies(server: &fake::Server) -> Vec<Value> {
@@ -118,4 +118,133 @@ fn routes_that_cannot_be_are_refused_with_the_flag() {
         assert_eq!(told.errors().len(), 1, "{arguments:?}: {}", told.err);
     }
     dry(&["--priority=-1:2,10", "--model-mix", "llama3:8b", "qwen:7:2"]).exits(0);
+}
+
+#[test]
+fn two_servers_are_dealt_to_evenly_and_by_weight_and_each_has_its_table() {
+    for (strategy, expected) in [
+        (&["--url-weights", "3", "1"][..], Some([18, 6])),
+        (&["--url-strategy", "per-session"], Some([12, 12])),
+        (&["--url-strategy", "weighted", "--url-weights", "1,1", "--threads", "2"], None),
+    ] {
+        let (workplace, servers) = (Workplace::new(), [engine(), engine()]);
+        let [first, second] = servers.each_ref().map(fake::Server::url);
+        let flags = [
+            &["bench", "--url", &first, "--also-url", &second, "--prompt", "hi", "-c", "4"][..],
+            &["-n", "24", "--osl", "2", "--allow-invalid", "--json", "-"],
+            strategy,
+        ];
+        let summary = workplace.run(&flags.concat()).exits(0).json();
+        assert_eq!(summary["outcomes"]["ok"], 24, "{}", summary["outcomes"]);
+        let got = servers.each_ref().map(|server| bodies(server).len());
+        assert_eq!(got.iter().sum::<usize>(), 24);
+        if let Some(expected) = expected {
+            assert_eq!(got, expected, "{strategy:?}");
+        } else {
+            assert!(got.iter().all(|n| (4..=20).contains(n)), "{got:?}");
+        }
+        let table = by_label(&summary, "url");
+        for (url, n) in [&first, &second].into_iter().zip(got) {
+            let name = format!("\"{}\"", url.strip_prefix("http://").unwrap());
+            assert_eq!(table[&name], n as u64, "{table:?}");
+        }
+        let target = summary["target"].as_str().unwrap();
+        assert!(target.contains(&first) && target.contains(&second), "{target}");
+        assert!(!summary["caveats"].to_string().contains("silent_url"));
+    }
+}
+
+#[test]
+fn a_dead_second_address_is_named_and_its_failures_count() {
+    let (workplace, server, dead) = (Workplace::new(), engine(), closed_port());
+    let url = server.url();
+    // One failure after the other comes before the first answer is there.
+    let start = ["bench", "--url", &dead, "--also-url", &url, "--model", "m", "--prompt", "hi"];
+    let flags = ["-n", "40", "-c", "20", "--osl", "2", "--allow-invalid", "--json", "-"];
+    let summary = workplace.run(&[&start[..], &flags].concat()).exits(0).json();
+    let outcomes = &summary["outcomes"];
+    assert_eq!((&outcomes["ok"], &outcomes["failed"]), (&20.into(), &20.into()), "{outcomes}");
+    let name = dead.strip_prefix("http://").unwrap();
+    let caveats = summary["caveats"].to_string();
+    assert!(caveats.contains(&format!("No request succeeded at {name} (20)")), "{caveats}");
+    assert_eq!(by_label(&summary, "url")[&format!("\"{name}\"")], 20);
+}
+
+#[test]
+fn addresses_that_all_refuse_stop_the_run_as_one_does() {
+    let (workplace, other) = (Workplace::new(), closed_port());
+    let server = refusing(401, "no key");
+    let url = server.url();
+    let start = ["bench", "--url", &url, "--also-url", &other, "--model", "m", "--prompt", "hi"];
+    let told = workplace.run(&[&start[..], &["-n", "400", "-c", "1"]].concat()).exits(3);
+    let told = told.says(&["refused every request"]);
+    assert!(server.requests().len() < 50, "{}", told.err);
+}
+
+#[test]
+fn addresses_that_cannot_be_dealt_to_are_refused() {
+    let workplace = Workplace::new();
+    let run = |arguments: &[&str]| workplace.run(&[&["bench"], arguments].concat());
+    let two = ["--url", "http://h:1", "--also-url", "http://h:2", "--dry-run"];
+    let with = |more: &[&str]| run(&[&two[..], more].concat());
+    for (told, words) in [
+        (run(&["--also-url", "http://h"]), "--also-url: is a further address"),
+        (with(&["--also-url", "http://h:1"]), "--also-url: http://h:1 is there twice"),
+        (with(&["--url-strategy", "hash"]), "round-robin, per-session, weighted"),
+        (with(&["--url-strategy", "weighted"]), "weighted needs --url-weights"),
+        (with(&["--url-weights", "1"]), "must be 2 numbers"),
+        (with(&["--url-weights", "1,x"]), "must be 2 numbers"),
+        (with(&["--url-weights", "1,0"]), "--url-weights: the weight of"),
+        (with(&["--url-weights", "1,0.5"]), "whole numbers"),
+        (run(&["--url", "http://h", "--url-strategy", "per-session"]), "give more with --also-url"),
+        (
+            run(&[
+                "--url",
+                "http://h",
+                "--also-url",
+                "http://h/api/generate",
+                "--backend",
+                "ollama",
+            ]),
+            "leads to another API",
+        ),
+    ] {
+        let told = told.exits(2).says(&[words]);
+        assert_eq!(told.errors().len(), 1, "{}", told.err);
+    }
+    // A key in the query of any address is neither printed nor stored.
+    let keyed = ["--also-url", "http://h:3?key=sk-canary-1", "--json", "-"];
+    let told = with(&keyed).exits(0);
+    assert!(!told.out.contains("canary") && told.out.contains("http://h:2"), "{}", told.out);
+    // The digest is of the plan and not of the hosts.
+    let hash = |url: &str| {
+        let told = run(&[
+            "--url",
+            "http://h",
+            "--also-url",
+            url,
+            "--dry-run",
+            "--seed",
+            "1",
+            "--json",
+            "-",
+        ]);
+        told.exits(0).json()["schedule_hash"].clone()
+    };
+    assert_eq!(hash("http://i"), hash("http://j"));
+}
+
+#[test]
+fn the_models_of_several_addresses_must_agree() {
+    let (workplace, servers) = (Workplace::new(), [engine(), engine()]);
+    let [first, second] = servers.each_ref().map(fake::Server::url);
+    let start = ["bench", "--url", &first, "--also-url", &second, "--prompt", "hi", "-n", "2"];
+    workplace.run(&[&start[..], &["--osl", "2", "--allow-invalid"]].concat()).exits(0);
+    let list = serde_json::json!({"object": "list", "data": [{"id": "another"}]});
+    let other =
+        fake::Server::start_scripted(fake::Routes::new().on("/", fake::Script::json(200, &list)))
+            .unwrap();
+    let url = other.url();
+    let start = ["bench", "--url", &first, "--also-url", &url, "--prompt", "hi", "-n", "2"];
+    workplace.run(&start).exits(2).says(&["--model: is needed", "\"another\""]);
 }

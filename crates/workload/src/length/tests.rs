@@ -213,7 +213,8 @@ proptest! {
     #[test]
     fn every_distribution_stays_in_range_and_is_read_back(
         middle in 1u32..100_000, width in 0.001..50_000f64, sigma in 0.001..10f64, seed: u64,
-        below in 0u32..1000, above in 0u32..1000, weights in prop::collection::vec(0.01..9f64, 1..9),
+        below in 0u32..1000, above in 0u32..1000,
+        weights in prop::collection::vec(0.01..9f64, 1..9),
     ) {
         let (min, max) = (middle.saturating_sub(below).max(1), middle + above);
         let centre = f64::from(middle);
@@ -235,7 +236,11 @@ proptest! {
             }
             let again: Lengths = lengths.describe().parse().unwrap();
             prop_assert_eq!(&again, &lengths);
-            let digest = |lengths: &Lengths| { let mut d = Digest::new(); lengths.digest(&mut d); d };
+            let digest = |lengths: &Lengths| {
+                let mut digest = Digest::new();
+                lengths.digest(&mut digest);
+                digest
+            };
             prop_assert_eq!(digest(&again), digest(&lengths));
         }
     }
