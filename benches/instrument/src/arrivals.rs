@@ -80,6 +80,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
         output_forced: true,
         cache: CacheRegime::AsIs,
         nonce_in_own_prompts: false,
+        prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
     };

@@ -45,6 +45,7 @@ fn schedule(tokenizer: &dyn Tokenizer) -> Schedule {
         output_forced: false,
         cache: CacheRegime::Cold,
         nonce_in_own_prompts: false,
+        prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
     };

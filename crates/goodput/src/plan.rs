@@ -15,7 +15,9 @@ use wire::run::Setting;
 use workload::media::Pictures;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
-use workload::{Lexicon, LexiconError, Load, ModelKind, Replay, Routing, Stop, Think, Tokenizer};
+use workload::{
+    Lexicon, LexiconError, Load, ModelKind, Prefixes, Replay, Routing, Stop, Think, Tokenizer,
+};
 
 use crate::flags::{Reader, Settings, UsageError, storable_url};
 use crate::tokenizer;
@@ -26,6 +28,7 @@ mod load;
 mod media;
 mod mix;
 pub(crate) mod objective;
+mod prefix;
 mod routing;
 mod trace;
 
@@ -183,7 +186,7 @@ pub(crate) fn resolve(
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let make = if settings.has("mix") { mix::mix } else { sent };
     let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
-    let Sent { prompts, pictures, output, output_forced, routing, facts, replay } = sent;
+    let Sent { prompts, pictures, prefixes, output, output_forced, routing, facts, replay } = sent;
     let (mut routing, mut workload) = (routing, facts);
     let urls = address.as_ref().map_or(&[][..], |address| &address.urls);
     routing.targets = routing::targets(&mut reader, urls);
@@ -216,6 +219,7 @@ pub(crate) fn resolve(
             stop,
             prompts,
             pictures,
+            prefixes,
             output,
             output_forced,
             cache,
@@ -359,6 +363,7 @@ fn tokenizer(
 struct Sent {
     prompts: PromptSource,
     pictures: Option<Pictures>,
+    prefixes: Prefixes,
     output: OutputLength,
     output_forced: bool,
     routing: Routing,
@@ -375,6 +380,9 @@ fn sent(
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> Sent {
     let (prompts, output, mut facts, replay) = workload(reader, read, embedded, api, tokenizer);
+    let prefixes = prefix::prefixes(reader, prompts.is_written());
+    facts.input_lengths = prefix::describe(prefixes, &facts.input_lengths);
+    facts.notes.extend(prefix::unused(reader));
     let pictures = media::pictures(reader);
     media::check(reader, api, &prompts, pictures.as_ref());
     facts.notes.extend(media::said(&prompts, pictures.as_ref()));
@@ -384,7 +392,7 @@ fn sent(
     if output_forced && !api.entry().can_ignore_eos {
         reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
     }
-    Sent { prompts, pictures, output, output_forced, routing, facts, replay }
+    Sent { prompts, pictures, prefixes, output, output_forced, routing, facts, replay }
 }
 
 fn workload(
@@ -422,8 +430,13 @@ fn workload(
         return (prompts, OutputLength::Drawn(output), facts, None);
     }
     let with_pictures = name.replace('_', "-") == media::RANDOM;
-    if name == "random" || with_pictures {
+    let repeats = prefix::is_repetition(name);
+    if name == "random" || with_pictures || repeats {
         trace::is_replayed(reader, None);
+        let (input, output) = match repeats {
+            true => prefix::repetition_lengths(reader, input, output),
+            false => (input, output),
+        };
         if settings.has("dataset-path") {
             reader.wrong(
                 "dataset-path",
@@ -435,10 +448,10 @@ fn workload(
             reader
                 .wrong("dataset-column", "random prompts have no columns; give --dataset-name hf");
         }
-        facts.source = if with_pictures {
-            "synthetic text and pictures (random-mm)".to_owned()
-        } else {
-            "synthetic text (random)".to_owned()
+        facts.source = match (with_pictures, repeats) {
+            (true, _) => "synthetic text and pictures (random-mm)".to_owned(),
+            (_, true) => format!("synthetic text ({})", prefix::REPETITION),
+            _ => "synthetic text (random)".to_owned(),
         };
         facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
@@ -625,12 +638,11 @@ fn share(reader: &mut Reader<'_>, name: &str) -> Option<f64> {
 /// The schedule of the warm-up: like the run's, but from another seed, so that
 /// no measured prompt is sent before.
 pub(crate) fn warmup(plan: &Plan, schedule: &Schedule) -> Option<Schedule> {
-    let prime = (schedule.cache() == CacheRegime::Warm).then(|| schedule.different_prompts());
-    let (seed, count) = match prime {
-        // Regime warm sends exactly the run's own prompts once.
-        Some(different) => (plan.spec.seed, different.unwrap_or(0).max(plan.warmups)),
-        None => (plan.spec.seed ^ 0x5741_524d, plan.warmups),
-    };
+    if schedule.cache() == CacheRegime::Warm {
+        // The run's own prompts, or what they begin with.
+        return schedule.priming(plan.warmups);
+    }
+    let (seed, count) = (plan.spec.seed ^ 0x5741_524d, plan.warmups);
     if count == 0 {
         return None;
     }

@@ -1,5 +1,7 @@
 //! The caveats of a run: one function a caveat, all called from one list.
 
+mod cache;
+
 use std::collections::BTreeMap;
 
 use crate::caveat::Caveat;
@@ -24,7 +26,9 @@ const RULES: &[Rule] = &[
     cut_off_tail,
     counted_by_chunks,
     uncounted,
-    cached_share,
+    cache::cached_share,
+    cache::regime_contradicted,
+    cache::warm_prefix_cache,
     oversampled,
     silent_url,
     latency_not_in_file,
@@ -167,23 +171,6 @@ fn uncounted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
                  吞吐不计它们。",
                 prompts = prompts,
                 outputs = outputs,
-            ),
-        )
-    })
-}
-
-fn cached_share(summary: &Summary, _: &[Record]) -> Option<Caveat> {
-    let (input, cached) = (summary.tokens.input?, summary.tokens.cached?);
-    let share = cached as f64 / input.max(1) as f64;
-    (share > 0.10).then(|| {
-        Caveat::new(
-            "cached_prompts",
-            said!(
-                "{percent:.0} % of prompt tokens came from a prefix cache: total tok/s is no \
-                 headline, cached tokens are no work.",
-                "{percent:.0} % 的输入 token 来自前缀缓存：命中缓存的 token 不算工作量，总 tok/s 不\
-                 能当作主要结果。",
-                percent = share * 100.0,
             ),
         )
     })

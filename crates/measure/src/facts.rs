@@ -132,6 +132,9 @@ pub struct WorkloadFacts {
     pub tokenizer: Option<String>,
     /// Cache regime: cold, none, warm or as-is.
     pub cache_regime: String,
+    /// Prompt tokens that a request has in common with others of the run by
+    /// design; `None` where it is not known, as for a user's own prompts.
+    pub prefix_tokens: Option<u32>,
     /// How often each row was used, when a data set was too short.
     pub oversampled: Option<f64>,
     /// Things to know about the workload.

@@ -189,8 +189,11 @@ pub struct TokenTotals {
     pub input: Option<u64>,
     /// Output tokens of successes.
     pub output: Option<u64>,
-    /// Prompt tokens from a cache.
+    /// Prompt tokens from a cache; none where no request said.
     pub cached: Option<u64>,
+    /// Their share of the prompt tokens. A request that does not say counts as
+    /// uncached where others do: vLLM leaves the count out where it is 0.
+    pub cached_share: Option<f64>,
     /// Output tokens of answers that were no success.
     pub wasted: u64,
     /// Successes by source of their output count.
@@ -484,7 +487,7 @@ fn cut_off(request: &Timed<'_>, metric: &Metric, limit_ms: Option<f64>) -> Sampl
 
 /// True for an API whose prompt count leaves cached tokens out (Anthropic's
 /// `input_tokens`), where others' includes them.
-fn prompt_excludes_cached(facts: &RunFacts) -> bool {
+pub(crate) fn prompt_excludes_cached(facts: &RunFacts) -> bool {
     facts.api == "anthropic"
 }
 
@@ -522,6 +525,8 @@ fn token_totals(timed: &[Timed<'_>], facts: &RunFacts) -> TokenTotals {
             *sources.entry(source).or_default() += 1;
         }
     }
+    let counts = totals.cached.zip(totals.input.filter(|input| *input > 0));
+    totals.cached_share = counts.map(|(cached, input)| cached.min(input) as f64 / input as f64);
     totals.sources = sources.into_iter().collect();
     totals
 }
@@ -666,6 +671,7 @@ fn absent(summary: &Summary) -> Vec<(String, Said)> {
         ("throughput.total_tok_s", throughput.total_tok_s, no_prompt),
         ("throughput.input_cached_tok_s", throughput.input_cached_tok_s, CACHED_UNKNOWN),
         ("throughput.input_computed_tok_s", throughput.input_computed_tok_s, CACHED_UNKNOWN),
+        ("tokens.cached_share", summary.tokens.cached_share, CACHED_UNKNOWN),
         ("throughput.req_s", throughput.req_s, no_time),
         ("throughput.wasted_tok_s", throughput.wasted_tok_s, no_time),
         ("load.duration_s", load.duration_s, no_time),

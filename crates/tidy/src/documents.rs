@@ -50,6 +50,11 @@ pub const LISTED: &[Listed] = &[
     },
     Listed {
         page: "docs/outcomes.md",
+        source: "crates/measure/src/caveats/cache.rs",
+        names: Names::Behind("Caveat::new("),
+    },
+    Listed {
+        page: "docs/outcomes.md",
         source: "crates/measure/src/record.rs",
         names: Names::Between("warnings! {\n", "\n}"),
     },

@@ -135,6 +135,9 @@ struct WorkloadForm {
     #[serde(default)]
     tokenizer: Option<String>,
     cache_regime: String,
+    // Written since prompts can share prefixes.
+    #[serde(default)]
+    prefix_tokens: Option<u32>,
     oversampled: Option<f64>,
     notes: Vec<String>,
 }
@@ -227,6 +230,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             output_lengths: facts.workload.output_lengths.clone(),
             tokenizer: facts.workload.tokenizer.clone(),
             cache_regime: facts.workload.cache_regime.clone(),
+            prefix_tokens: facts.workload.prefix_tokens,
             oversampled: facts.workload.oversampled,
             notes: facts.workload.notes.clone(),
         },
@@ -290,6 +294,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             output_lengths: form.workload.output_lengths,
             tokenizer: form.workload.tokenizer,
             cache_regime: form.workload.cache_regime,
+            prefix_tokens: form.workload.prefix_tokens,
             oversampled: form.workload.oversampled,
             notes: form.workload.notes,
         },

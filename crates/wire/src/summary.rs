@@ -126,6 +126,7 @@ const UNASKED: &[(&str, &str)] = &[
     ("engine", "the server did not name its engine"),
     ("model", "no model was named"),
     ("workload.tokenizer", "no tokenizer was given, so prompt lengths are not counted by one"),
+    ("workload.prefix_tokens", "what these prompts have in common is not known"),
     ("workload.oversampled", "the prompts are no data set, or one that is long enough"),
     ("load.request_rate", "no rate was asked for, or one that changes by plan"),
     ("load.burstiness", "arrivals were not drawn with a burstiness, or with an infinite one"),
@@ -167,6 +168,7 @@ fn workload(summary: &Summary) -> Value {
         "output_lengths": workload.output_lengths,
         "tokenizer": workload.tokenizer,
         "cache_regime": workload.cache_regime,
+        "prefix_tokens": workload.prefix_tokens,
         "oversampled": workload.oversampled,
         "notes": workload.notes,
     })
@@ -330,6 +332,7 @@ fn tokens(summary: &Summary) -> Value {
         "source": source,
         "sources": counted(tokens.sources.iter().map(|(source, count)| (source.name(), *count))),
         "cached": tokens.cached,
+        "cached_share": tokens.cached_share,
         "wasted": tokens.wasted,
     })
 }

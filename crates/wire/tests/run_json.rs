@@ -69,6 +69,7 @@ fn golden_facts() -> RunFacts {
             output_lengths: "128 ± 25 %".to_owned(),
             tokenizer: None,
             cache_regime: "warm".to_owned(),
+            prefix_tokens: None,
             oversampled: Some(7.5),
             notes: vec!["2 rows were skipped".to_owned()],
         },
@@ -286,6 +287,7 @@ prop_compose! {
     fn workload()(
         words in [text(), text(), text(), text()],
         tokenizer in option::of(text()),
+        prefix_tokens in option::of(any::<u32>()),
         oversampled in option::of(number()),
         notes in vec(text(), 0..3),
     ) -> WorkloadFacts {
@@ -296,6 +298,7 @@ prop_compose! {
             output_lengths,
             tokenizer,
             cache_regime,
+            prefix_tokens,
             oversampled,
             notes,
         }

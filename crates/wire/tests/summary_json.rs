@@ -235,7 +235,7 @@ fn the_healthy_run_has_the_figures_that_its_records_were_made_for() {
         healthy["tokens"],
         json!({
             "input": 512_000, "output": 21_000, "source": "usage", "sources": {"usage": 1000},
-            "cached": 256_000, "wasted": 0,
+            "cached": 256_000, "cached_share": 0.5, "wasted": 0,
         })
     );
     assert_eq!(healthy["validity"]["lateness_us"], json!({"p50": 50.0, "p99": 50.0, "max": 50.0}));

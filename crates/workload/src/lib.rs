@@ -14,6 +14,7 @@ pub mod load;
 pub mod media;
 pub mod mix;
 pub mod piece;
+pub mod prefix;
 pub mod prompt;
 pub mod replay;
 pub mod routing;
@@ -34,6 +35,7 @@ pub use load::{Load, LoadError, Stop};
 pub use media::{Attachment, Media, Picture, Pictures};
 pub use mix::{Mix, Part};
 pub use piece::Piece;
+pub use prefix::Prefixes;
 pub use prompt::{
     Blocks, CacheRegime, Content, LengthRow, Message, Order, Prompt, PromptRef, PromptSource,
     RunNonce, estimate_tokens,

@@ -11,6 +11,7 @@ use crate::digest::{Digest, mix};
 use crate::lexicon::Lexicon;
 use crate::load::{Load, Stop};
 use crate::media::Pictures;
+use crate::prefix::Prefixes;
 use crate::prompt::{CacheRegime, PromptSource, RunNonce};
 use crate::routing::{Routing, relabel};
 use crate::schedule::{Note, OutputLength, Request, Schedule, Spec, SpecError};
@@ -42,6 +43,8 @@ pub struct Part {
     pub prompts: PromptSource,
     /// Pictures that go with every prompt.
     pub pictures: Option<Pictures>,
+    /// What they begin with.
+    pub prefixes: Prefixes,
     /// How long its answers may be.
     pub output: OutputLength,
     /// True when the server is told to write the whole length.
@@ -98,6 +101,7 @@ impl Mix {
         for part in &self.parts {
             digest.text(&part.name).float(part.weight);
             part.prompts.digest(digest);
+            part.prefixes.digest(digest);
             if let Some(pictures) = &part.pictures {
                 pictures.digest(digest);
             }
@@ -186,6 +190,7 @@ impl Mixed {
                 stop,
                 prompts: part.prompts.clone(),
                 pictures: part.pictures.clone(),
+                prefixes: part.prefixes,
                 output: part.output.clone(),
                 output_forced: part.output_forced,
                 routing: part.routing.clone(),

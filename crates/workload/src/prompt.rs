@@ -387,12 +387,13 @@ impl PromptSource {
 /// regimes are different workloads and are never pooled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheRegime {
-    /// One nonce per run at the head of every prompt: no hits from earlier
-    /// runs, while sharing inside the run is kept.
+    /// One nonce per run at the head of every group of prompts that begin
+    /// alike: no hits from earlier runs, while sharing inside the run is kept.
     Cold,
     /// One nonce per request: no hits at all.
     None,
-    /// No nonce; every prompt is sent once, unmeasured, before the run.
+    /// No nonce; what each group begins with is sent once, unmeasured, before
+    /// the run, or every prompt where there are no groups.
     Warm,
     /// No nonce, and whatever the cache holds.
     AsIs,
@@ -448,10 +449,11 @@ impl RunNonce {
     }
 
     /// The stream that a prompt's nonce is drawn from. The first 2³² numbers
-    /// are the requests'; the one after them is the run's.
-    fn stream(self, regime: CacheRegime, index: u32) -> Option<Stream> {
+    /// are the requests', those after them the run's, one for each group of
+    /// prompts that begin alike.
+    pub(crate) fn stream(self, regime: CacheRegime, index: u32, group: u32) -> Option<Stream> {
         let number = match regime {
-            CacheRegime::Cold => 1 << 32,
+            CacheRegime::Cold => (1 << 32) + u64::from(group),
             CacheRegime::None => u64::from(index),
             CacheRegime::Warm | CacheRegime::AsIs => return Option::None,
         };
@@ -459,18 +461,14 @@ impl RunNonce {
     }
 }
 
-/// The prompt written of these pieces for request `index`: it depends on these
-/// arguments only, not on which worker asks or when. Its length holds what the
-/// server adds too.
+/// The prompt written of these pieces: it depends on these arguments only, not
+/// on which worker asks or when. Its length holds what the server adds too.
 pub(crate) fn written(
     seed: u64,
-    index: u32,
     pieces: &[Piece],
     lexicon: &Lexicon,
-    regime: CacheRegime,
-    nonce: RunNonce,
+    mut nonce: Option<Stream>,
 ) -> Prompt {
-    let mut nonce = nonce.stream(regime, index);
     let written: u32 = pieces.iter().map(|piece| piece.tokens).sum();
     Prompt {
         content: Content::Text(text::write(pieces, seed, lexicon, nonce.as_mut())),
@@ -483,11 +481,11 @@ pub(crate) fn written(
     }
 }
 
-/// A prompt from the list as request `index` carries it.
-pub(crate) fn listed(prompt: &Prompt, index: u32, regime: CacheRegime, nonce: RunNonce) -> Prompt {
-    match nonce.stream(regime, index) {
+/// A prompt from the list as a request carries it.
+pub(crate) fn listed(prompt: &Prompt, nonce: Option<Stream>) -> Prompt {
+    match nonce {
         Some(mut stream) => prompt.clone().with_nonce(&text::nonce(&mut stream)),
-        Option::None => prompt.clone(),
+        None => prompt.clone(),
     }
 }
 

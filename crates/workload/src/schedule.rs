@@ -9,6 +9,7 @@ use crate::load::{HORIZON, Load, LoadError, Stop};
 use crate::media::{Pictures, PicturesError};
 use crate::mix::Mixed;
 use crate::piece::Piece;
+use crate::prefix::{self, Prefixes};
 use crate::prompt::{
     self, Blocks, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
 };
@@ -20,6 +21,7 @@ use crate::stream::Stream;
 mod check;
 mod graph;
 mod note;
+mod prime;
 
 pub use check::WrongLength;
 pub use graph::GraphError;
@@ -53,6 +55,8 @@ pub struct Spec {
     pub prompts: PromptSource,
     /// Pictures that go with every prompt.
     pub pictures: Option<Pictures>,
+    /// What written prompts begin with; prompts from a list are as they are.
+    pub prefixes: Prefixes,
     /// How long answers may be.
     pub output: OutputLength,
     /// True when the server is told to write the whole length (`ignore_eos`).
@@ -144,6 +148,11 @@ pub struct Schedule {
     sessions: Vec<u32>,
     /// The parts, where the prompts are those of a mix.
     mixed: Option<Mixed>,
+    /// Groups of prompts that begin alike, in the order of requests, from the
+    /// beginning again when it ends; empty where all are of one group.
+    groups: Vec<u32>,
+    /// True where the requests of a list have their routes already.
+    routes_given: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -228,7 +237,19 @@ impl Schedule {
             Plan::Listed(requests) => graph::session_numbers(requests),
             Plan::Timed(_) | Plan::Burst(_) | Plan::Slots(_) => Vec::new(),
         };
-        let mut schedule = Self { spec, plan, order, sessions, mixed: None };
+        if !spec.prompts.is_written() {
+            spec.prefixes = Prefixes::NONE;
+        }
+        let mut schedule = Self {
+            spec,
+            plan,
+            order,
+            sessions,
+            mixed: None,
+            groups: Vec::new(),
+            routes_given: false,
+        };
+        schedule.groups = schedule.spec.prefixes.order(schedule.count(), schedule.spec.seed);
         let mut notes = Vec::new();
         if let PromptSource::Mix(mix) = &schedule.spec.prompts {
             let (mixed, of_parts) = Mixed::draw(mix, &schedule.spec, schedule.count())?;
@@ -265,8 +286,23 @@ impl Schedule {
         if self.spec.prompts.shortest().is_some_and(|shortest| shortest < least) {
             notes.push(Note::Raised { least });
         }
-        if self.mixed.is_none() && self.cache() != self.spec.cache {
-            notes.push(Note::NonceLeftOut { regime: self.spec.cache });
+        let of_all = self.mixed.is_none() || self.spec.cache == CacheRegime::Warm;
+        if of_all && self.cache() != self.spec.cache {
+            notes.push(match self.spec.cache {
+                CacheRegime::Warm => Note::NotPrimed,
+                regime => Note::NonceLeftOut { regime },
+            });
+        }
+        if self.spec.prefixes.session_tokens > 0 && !matches!(self.plan, Plan::Listed(_)) {
+            notes.push(Note::LoneSessions);
+        }
+        if let (true, Some(requests)) = (self.spec.prefixes.groups > 1, self.count()) {
+            let groups = self.spec.prefixes.groups;
+            if requests < groups {
+                notes.push(Note::UnusedPrefixes { requests, groups });
+            } else if groups > prefix::MAX_LABELLED_GROUPS {
+                notes.push(Note::NoPrefixLabels { groups });
+            }
         }
         notes
     }
@@ -326,10 +362,15 @@ impl Schedule {
     }
 
     /// The regime that the prompts really have: nonces that were asked for and
-    /// could not be put in leave the cache as it is. Of a mix, that of its
-    /// parts where they agree, else the one asked for, with a note of the parts
-    /// that have another.
+    /// could not be put in leave the cache as it is, and so do prompts without
+    /// end that nobody can send beforehand. Of a mix, that of its parts where
+    /// they agree, else the one asked for, with a note of the parts that have
+    /// another.
     pub fn cache(&self) -> CacheRegime {
+        let primed = self.primes_groups() || self.different_prompts().is_some();
+        if self.spec.cache == CacheRegime::Warm && !primed {
+            return CacheRegime::AsIs;
+        }
         if let Some(mixed) = &self.mixed {
             let mut regimes = mixed.parts().iter().map(|(_, part)| part.cache());
             let first = regimes.next().unwrap_or(self.spec.cache);
@@ -337,10 +378,21 @@ impl Schedule {
         }
         let written = self.spec.prompts.is_written();
         if self.spec.cache.has_nonce() && !written && !self.spec.nonce_in_own_prompts {
-            CacheRegime::AsIs
-        } else {
-            self.spec.cache
+            return CacheRegime::AsIs;
         }
+        self.spec.cache
+    }
+
+    /// Tokens that a prompt has in common with others by design; `None` where
+    /// nobody knows: prompts from a list, and turns of a conversation.
+    pub fn prefix_tokens(&self) -> Option<u32> {
+        let alone = self.mixed.is_none() && !matches!(self.plan, Plan::Listed(_));
+        let blocks = match &self.spec.prompts {
+            PromptSource::Lengths { rows, .. } => rows.iter().any(|row| row.blocks.is_some()),
+            _ => false,
+        };
+        let known = self.spec.prompts.is_written() && alone && !blocks;
+        known.then_some(self.spec.prefixes.common_tokens())
     }
 
     /// The number of leading requests whose prompts are all the different ones:
@@ -423,6 +475,9 @@ impl Schedule {
 
     /// Deals a request to what the routing has, and labels it with that.
     fn routed(&self, mut request: Request) -> Request {
+        if self.routes_given {
+            return request;
+        }
         let session = self.sessions.get(request.index as usize).copied();
         let session = session.unwrap_or(request.session);
         if let (PromptSource::List { prompts, .. }, PromptRef::Listed(place)) =
@@ -441,12 +496,14 @@ impl Schedule {
             PromptSource::List { prompts, .. } => &prompts[self.place(index)].labels,
             PromptSource::Lengths { rows, .. } => &rows[self.place(index)].labels,
             PromptSource::Synthetic { .. } | PromptSource::Exact { .. } | PromptSource::Mix(_) => {
-                return self.spec.labels.clone();
+                &Vec::new()
             }
         };
-        let named = |name: &String| of_row.iter().any(|(other, _)| other == name);
+        let of_group = self.group_label(index);
+        let own = || of_row.iter().chain(&of_group);
+        let named = |name: &String| own().any(|(other, _)| other == name);
         let of_run = self.spec.labels.iter().filter(|(name, _)| !named(name));
-        let mut labels: Vec<_> = of_run.chain(of_row).cloned().collect();
+        let mut labels: Vec<_> = of_run.chain(own()).cloned().collect();
         labels.sort();
         labels
     }
@@ -454,6 +511,19 @@ impl Schedule {
     /// The place in the list of what request `index` carries.
     fn place(&self, index: u32) -> usize {
         self.order[index as usize % self.order.len()] as usize
+    }
+
+    /// The group of a session, from 0; `None` where all are of one. A lone
+    /// request is a session of its own.
+    fn group(&self, session: u32) -> Option<u32> {
+        let place = (session as usize).checked_rem(self.groups.len())?;
+        Some(self.groups[place])
+    }
+
+    fn group_label(&self, session: u32) -> Option<(String, String)> {
+        let group = self.group(session)?;
+        let few = self.spec.prefixes.groups <= prefix::MAX_LABELLED_GROUPS;
+        few.then(|| (prefix::LABEL.to_owned(), group.to_string()))
     }
 
     fn output_draw(&self, index: u32, lengths: &Lengths) -> Tokens {
@@ -467,7 +537,8 @@ impl Schedule {
             PromptSource::Synthetic { input } | PromptSource::Exact { input, .. } => {
                 let mut stream =
                     Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
-                let tokens = input.draw(&mut stream).max(self.spec.prompts.least());
+                let own = input.draw(&mut stream).max(self.spec.prompts.least());
+                let tokens = self.spec.prefixes.and_own(own);
                 (PromptRef::Written(tokens), Some(tokens), None)
             }
             PromptSource::List { prompts, .. } => {
@@ -481,28 +552,30 @@ impl Schedule {
             PromptSource::Mix(_) => unreachable!("the parts of a mix make their own requests"),
             PromptSource::Lengths { rows, .. } => {
                 let row = &rows[self.place(index)];
-                let tokens = row.input.max(self.spec.prompts.least());
+                let own = row.input.max(self.spec.prompts.least());
+                let tokens = self.spec.prefixes.and_own(own);
                 (PromptRef::Written(tokens), Some(tokens), Some(row.output))
             }
         }
     }
 
-    /// The pieces that the prompt written for request `index` has: those that
-    /// it shares with others, then its own. What the server adds is no part of
-    /// them.
-    fn pieces(&self, index: u32, tokens: Tokens) -> Vec<Piece> {
-        let leading = match &self.spec.prompts {
-            PromptSource::List { .. }
-            | PromptSource::Synthetic { .. }
-            | PromptSource::Exact { .. }
-            | PromptSource::Mix(_) => Vec::new(),
-            PromptSource::Lengths { rows, .. } => {
-                let blocks = rows[self.place(index)].blocks.iter();
-                blocks.flat_map(Blocks::pieces).collect()
-            }
-        };
+    /// The pieces that a request's written prompt has: those that it shares
+    /// with others, then its own. What the server adds is no part of them.
+    fn pieces(&self, request: &Request, tokens: Tokens) -> Vec<Piece> {
+        let leading = self.leading(request);
         let special = self.spec.prompts.lexicon().special();
-        Piece::of_prompt(&leading, index, tokens.get().saturating_sub(special))
+        Piece::of_prompt(&leading, request.index, tokens.get().saturating_sub(special))
+    }
+
+    /// What a request's written prompt shares with others.
+    fn leading(&self, request: &Request) -> Vec<Piece> {
+        let group = self.group(request.session).unwrap_or(0);
+        let mut leading = self.spec.prefixes.pieces(group, request.session).to_vec();
+        if let PromptSource::Lengths { rows, .. } = &self.spec.prompts {
+            let blocks = rows[self.place(request.index)].blocks.iter();
+            leading.extend(blocks.flat_map(Blocks::pieces));
+        }
+        leading
     }
 
     /// Every request in order; without end for an endless plan.
@@ -529,21 +602,27 @@ impl Schedule {
 
     /// The same without the pictures that go with every prompt.
     fn text_of(&self, request: &Request, nonce: RunNonce) -> Prompt {
-        let (cache, source) = (self.cache(), &self.spec.prompts);
+        let source = &self.spec.prompts;
+        let nonce = self.nonce_of(request, nonce);
         let prompt = match (request.prompt, source) {
             (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
-                prompt::listed(&prompts[place as usize], request.index, cache, nonce)
+                prompt::listed(&prompts[place as usize], nonce)
             }
             (PromptRef::Written(tokens), _) => {
-                let pieces = self.pieces(request.index, tokens);
-                let lexicon = source.lexicon();
-                prompt::written(self.spec.seed, request.index, &pieces, lexicon, cache, nonce)
+                let pieces = self.pieces(request, tokens);
+                prompt::written(self.spec.seed, &pieces, source.lexicon(), nonce)
             }
             (PromptRef::Listed(_), _) => {
                 panic!("a request of another schedule: this one has no list of prompts")
             }
         };
         Prompt { max_output_tokens: request.max_output_tokens, ..prompt }
+    }
+
+    fn nonce_of(&self, request: &Request, nonce: RunNonce) -> Option<Stream> {
+        let group = self.group(request.session).unwrap_or(0);
+        let number = self.spec.prefixes.nonce_of(group);
+        nonce.stream(self.cache(), request.index, number)
     }
 
     /// The worker, of so many, that owns a request. Units are dealt in turn, a
@@ -613,6 +692,7 @@ impl Schedule {
         spec.load.digest(&mut digest);
         spec.stop.digest(&mut digest);
         spec.prompts.digest(&mut digest);
+        spec.prefixes.digest(&mut digest);
         // Only where there are any, so that schedules without keep their hash.
         if let Some(pictures) = &spec.pictures {
             pictures.digest(&mut digest);

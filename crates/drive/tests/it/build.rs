@@ -62,6 +62,7 @@ impl Bench {
                 output_forced: false,
                 cache: CacheRegime::AsIs,
                 nonce_in_own_prompts: false,
+                prefixes: workload::Prefixes::NONE,
                 labels: Vec::new(),
                 routing: workload::Routing::default(),
             },

@@ -40,6 +40,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let (schedule, notes) =
         Schedule::draw(plan.spec.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
     plan.workload.cache_regime = schedule.cache().name().to_owned();
+    plan.workload.prefix_tokens = schedule.prefix_tokens();
     take_notes(&mut plan, &notes);
     plan::objective::name_labels(&mut plan, &schedule)?;
     if settings.is_on("dry-run") {
@@ -183,6 +184,7 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
             "output_lengths": plan.workload.output_lengths,
             "tokenizer": plan.workload.tokenizer,
             "cache_regime": plan.workload.cache_regime,
+            "prefix_tokens": plan.workload.prefix_tokens,
             "notes": plan.workload.notes,
         },
         "schedule_hash": schedule.hash(),

@@ -251,6 +251,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
         output_forced: true,
         cache: CacheRegime::AsIs,
         nonce_in_own_prompts: false,
+        prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
     };

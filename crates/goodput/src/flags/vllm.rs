@@ -33,17 +33,12 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "it concerns speech data sets from a hub, which are not read; use custom_audio",
     ),
     ("asr-max-audio-len-sec", "see --asr-min-audio-len-sec"),
-    ("random-prefix-len", "shared prefixes come in a later version"),
     ("random-batch-size", "batched embeddings come in a later version"),
     ("no-reranker", "rerank APIs are not supported"),
     ("hf-subset", "nothing is fetched from a hub; give the subset's file with --dataset-path"),
     ("hf-split", "nothing is fetched from a hub; give the split's file with --dataset-path"),
     ("hf-name", "columns decide, not a name; give them with --dataset-column"),
     ("bfcl-categories", "this data set comes in a later version; use custom"),
-    ("prefix-repetition-prefix-len", "shared prefixes come in a later version"),
-    ("prefix-repetition-suffix-len", "shared prefixes come in a later version"),
-    ("prefix-repetition-num-prefixes", "shared prefixes come in a later version"),
-    ("prefix-repetition-output-len", "shared prefixes come in a later version"),
     ("speed-bench-dataset-subset", "give the subset's file itself with --dataset-path"),
 ];
 

@@ -8,7 +8,7 @@ use measure::facts::WorkloadFacts;
 use wire::api::Api;
 use workload::prompt::PromptSource;
 use workload::schedule::OutputLength;
-use workload::{Mix, Part, Routing, Tokenizer, named_weight};
+use workload::{Mix, Part, Prefixes, Routing, Tokenizer, named_weight};
 
 use super::{Sent, sent};
 use crate::flags::{self, Flag, Reader, Settings, Takes, UsageError};
@@ -100,7 +100,8 @@ pub(super) fn mix(
 /// What is sent, of which the parts say what is not prompts.
 fn whole(prompts: PromptSource, output: OutputLength, facts: WorkloadFacts) -> Sent {
     let routing = Routing::default();
-    Sent { prompts, pictures: None, output, output_forced: false, routing, facts, replay: None }
+    let (prefixes, replay) = (Prefixes::NONE, None);
+    Sent { prompts, pictures: None, prefixes, output, output_forced: false, routing, facts, replay }
 }
 
 /// About how many tokens an answer has.
@@ -270,6 +271,7 @@ impl Written {
             weight: self.weight,
             prompts: sent.prompts,
             pictures: sent.pictures,
+            prefixes: sent.prefixes,
             output: sent.output,
             output_forced: sent.output_forced,
             // One text for all requests is repeated by its nature.

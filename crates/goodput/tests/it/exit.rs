@@ -26,7 +26,10 @@ fn usage_is_2_and_names_flag_and_allowed_values() {
         (&["--token-counts", "never"], &["--token-counts", "final, continuous"]),
         (&["--backend", "grpc"], &["--backend", "openai-chat", "anthropic", "triton"]),
         (&["--definitions", "llmperf"], &["--definitions", "goodput", "vllm-0.27"]),
-        (&["--dataset-name", "poems"], &["--dataset-name", "random, random-mm, sharegpt, custom"]),
+        (
+            &["--dataset-name", "poems"],
+            &["--dataset-name", "random, random-mm, prefix_repetition, sharegpt, custom"],
+        ),
         (&["--request-rate", "fast"], &["--request-rate", "fast"]),
         (&["--request-rate", "0"], &["--request-rate", "greater than 0"]),
         (&["--request-rate", "-3"], &["--request-rate", "greater than 0"]),
@@ -69,7 +72,7 @@ fn flags_of_vllm_that_are_refused_give_their_reason() {
     for (flag, reason) in [
         ("--tokenizer-mode", "tokenizer"),
         ("--ramp-up-strategy", "ramp"),
-        ("--random_prefix_len", "prefix"),
+        ("--hf_subset", "hub"),
     ] {
         workplace.run(&["bench", flag, "1"]).exits(2).says(&[&flag.replace('_', "-"), reason]);
     }

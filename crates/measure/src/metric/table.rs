@@ -886,6 +886,36 @@ pub const METRICS: &[Metric] = &[
         how: How::Run,
     },
     Metric {
+        key: "cached_share",
+        symbol: "cached share",
+        name: Text { en: "Cached share of prompt tokens", zh: "输入 token 缓存命中占比" },
+        text: Text {
+            en: "The share of the run's prompt tokens that came out of a prefix cache, as the \
+                 answers say. It shows whether the run had the cache state that it claims.",
+            zh: "整次压测的输入 token 中由前缀缓存提供的比例，取自各个回答。它能验证实际的缓存状态\
+                 是否与声明的一致。",
+        },
+        unit: Unit::Share,
+        level: Level::Run,
+        better: Better::Neither,
+        branch: Branch::Workload,
+        formula: "Σ cached prompt tokens ÷ Σ prompt tokens",
+        population: "requests that ended ok; one that does not say how many tokens were cached \
+                     counts as uncached where others say it",
+        undefined_when: "no request says how many prompt tokens were cached",
+        pitfalls: Text {
+            en: "The beginning of a chat template is the same in all prompts and is cached in any \
+                 regime. An engine without a prefix cache, or one that is not asked to tell \
+                 (vLLM: --enable-prompt-tokens-details), gives no count, which is not 0.",
+            zh: "聊天模板的开头在所有 prompt 中相同，任何缓存状态下都会命中。没有前缀缓存、或未开启\
+                 上报的引擎（vLLM：--enable-prompt-tokens-details）不给出计数，这不等于 0。",
+        },
+        source: "ours; cached_tokens of the server's usage",
+        peers: "AIPerf overall_usage_prompt_cache_read_pct. vLLM bench prints none.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
         key: "input_tok_s",
         symbol: "input tok/s",
         name: Text { en: "Input token throughput", zh: "输入吞吐" },

@@ -320,3 +320,24 @@ fn k03_the_servers_count_is_used_and_the_disagreement_is_said() {
     let far = summary(&[record(9_000)], &facts(LoadKind::Burst));
     assert!(far.caveats.iter().any(|caveat| caveat.id == "token_counts_disagree"));
 }
+
+#[test]
+fn l09_a_random_run_that_hits_the_cache_is_warned_of() {
+    let (input, expect) = case("L09_warm_prefix_cache");
+    let count = |when: &str, key: &str, engine: usize| input[when][key][engine].as_u64().unwrap();
+    let records: Vec<Record> = (0..2)
+        .map(|engine| {
+            let grown = |key| count("after", key, engine) - count("before", key, engine);
+            let build = streamed(engine as u32, 100, 200, 11).prompt(grown("queries") as u32);
+            let cached = measure::Tokens::new(grown("hits") as u32);
+            build.edit(|record| record.answer.counts.cached = Some(cached)).record()
+        })
+        .collect();
+    let mut facts = facts(LoadKind::Burst);
+    facts.workload.cache_regime = "as-is".to_owned();
+    facts.workload.prefix_tokens = Some(0);
+    let summary = summary(&records, &facts);
+    assert_eq!(summary.tokens.cached_share, expect["hit_rate"].as_f64());
+    let warning = expect["warning"].as_str().unwrap();
+    assert!(summary.caveats.iter().any(|caveat| caveat.id == warning));
+}

@@ -2,9 +2,10 @@
 
 use measure::facts::LoadKind;
 use measure::slo::Slo;
+use measure::summary::Summary;
 use measure::{
-    Carries, FailureKind, NotSentKind, Outcome, ReasoningDisclosure, Span, Tokens, Undefined,
-    Warnings,
+    Carries, FailureKind, NotSentKind, Outcome, ReasoningDisclosure, Record, Span, Tokens,
+    Undefined, Warnings,
 };
 
 use crate::build::{
@@ -142,6 +143,59 @@ fn cached_prompt_tokens_are_no_computed_ones() {
     close(throughput.input_computed_tok_s, 100.0);
     close(throughput.total_tok_s, 505.5);
     assert!(summary.caveats.iter().any(|caveat| caveat.id == "cached_prompts"));
+}
+
+/// Four answers of 250 prompt tokens each, so many of them cached.
+fn cached_run(regime: &str, prefix: Option<u32>, cached: [Option<u32>; 4]) -> Summary {
+    let records: Vec<Record> = (0u32..)
+        .zip(cached)
+        .map(|(index, cached)| {
+            let build = streamed(index, 100, 2_000, 11).prompt(250).edit(|record| {
+                record.answer.counts.cached = cached.map(Tokens::new);
+                record.planned.input_tokens = Some(Tokens::new(240));
+            });
+            build.record()
+        })
+        .collect();
+    let mut facts = facts(LoadKind::Burst);
+    facts.workload.cache_regime = regime.to_owned();
+    facts.workload.prefix_tokens = prefix;
+    summary(&records, &facts)
+}
+
+#[test]
+fn the_cached_share_counts_the_unsaid_as_uncached_where_others_say() {
+    let share = |cached| cached_run("as-is", None, cached).tokens.cached_share;
+    assert_eq!(share([Some(250), None, Some(0), None]), Some(0.25));
+    assert_eq!(share([Some(0); 4]), Some(0.0));
+    assert_eq!(share([None; 4]), None);
+    let unsaid = cached_run("as-is", None, [None; 4]);
+    assert!(unsaid.absent.iter().any(|(key, _)| key == "tokens.cached_share"));
+}
+
+#[test]
+fn a_cache_state_that_the_counts_contradict_is_said() {
+    let said = |regime, prefix, cached: u32| {
+        let caveats = cached_run(regime, prefix, [Some(cached); 4]).caveats;
+        let ids = ["cache_regime_contradicted", "warm_prefix_cache"];
+        caveats.iter().map(|caveat| caveat.id).find(|id| ids.contains(id))
+    };
+    let contradicted = Some("cache_regime_contradicted");
+    assert_eq!(said("none", Some(0), 0), None);
+    assert_eq!(said("none", Some(0), 30), None, "a template is the same in all prompts");
+    assert_eq!(said("none", Some(0), 200), contradicted);
+    assert_eq!(said("none", Some(200), 200), contradicted, "nothing is shared under none");
+    // Of 250 tokens 100 were sent before the run.
+    assert_eq!(said("warm", Some(100), 96), None, "caches keep whole blocks");
+    assert_eq!(said("warm", Some(100), 4), contradicted);
+    assert_eq!(said("warm", None, 249), None);
+    assert_eq!(said("warm", None, 0), contradicted);
+    let warm = Some("warm_prefix_cache");
+    assert_eq!(said("as-is", Some(0), 200), warm);
+    assert_eq!(said("cold", Some(0), 200), warm);
+    assert_eq!(said("cold", Some(0), 18), None, "the nonce and the template");
+    assert_eq!(said("as-is", Some(100), 100), None, "shared by design");
+    assert_eq!(said("as-is", None, 200), None, "what own prompts share is not known");
 }
 
 #[test]

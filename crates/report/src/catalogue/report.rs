@@ -103,6 +103,8 @@ texts! {
     INPUT_LENGTH = "input length", "输入长度";
     OUTPUT_LENGTH = "output length", "输出长度";
     PREFIX_CACHE = "prefix cache", "前缀缓存";
+    CACHED_SHARE = "{regime}; {share} of prompt tokens came from it", "{regime}；{share} 的输入 token 由它提供";
+    CACHED_UNKNOWN = "{regime}; cached share {why}", "{regime}；命中占比 {why}";
     SCHEDULE = "schedule", "到达计划";
     SEED_AND_DIGEST = "seed {seed}, digest {digest}", "随机种子 {seed}，摘要 {digest}";
     NOT_STATED = "n/a (not stated)", "n/a（未说明）";

@@ -13,7 +13,7 @@ use crate::catalogue::report as words;
 use crate::document::{Document, symbol};
 use crate::explain;
 use crate::lang::Lang;
-use crate::number::{count, duration_ms, short};
+use crate::number::{count, duration_ms, percent, short};
 
 /// Characters of a server's message that are shown.
 const MESSAGE_LIMIT: usize = 300;
@@ -258,7 +258,7 @@ pub(super) fn workload(page: &mut Document, summary: &Summary) {
     page.figure("input_tokens", words::INPUT_LENGTH, &input);
     let output = length(summary, "output_tokens", stated(&workload.output_lengths, lang), lang);
     page.figure("output_tokens", words::OUTPUT_LENGTH, &output);
-    page.pair(words::PREFIX_CACHE, stated(&workload.cache_regime, lang));
+    page.figure("cached_share", words::PREFIX_CACHE, &cache(summary, lang));
     let load = &summary.facts.load;
     if !load.schedule_hash.is_empty() {
         let (seed, digest) = (load.seed, load.schedule_hash.as_str());
@@ -267,6 +267,20 @@ pub(super) fn workload(page: &mut Document, summary: &Summary) {
     }
     for note in &workload.notes {
         page.sentence(4, note);
+    }
+}
+
+/// What the cache was to know, and what the answers say of it.
+fn cache(summary: &Summary, lang: Lang) -> String {
+    let regime = stated(&summary.facts.workload.cache_regime, lang);
+    match summary.tokens.cached_share {
+        Some(share) => {
+            lang.fill(words::CACHED_SHARE, &[("regime", &regime), ("share", &percent(share))])
+        }
+        None => {
+            let why = missing(summary, "tokens.cached_share", lang);
+            lang.fill(words::CACHED_UNKNOWN, &[("regime", &regime), ("why", &why)])
+        }
     }
 }
 

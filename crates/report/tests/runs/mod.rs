@@ -59,6 +59,7 @@ fn facts(kind: LoadKind, arrivals: &str) -> RunFacts {
         output_lengths: "21".to_owned(),
         tokenizer: None,
         cache_regime: "cold".to_owned(),
+        prefix_tokens: None,
         oversampled: None,
         notes: Vec::new(),
     };
@@ -252,6 +253,7 @@ pub(crate) fn imported_chat() -> Run {
         input_lengths: "not in the file".to_owned(),
         output_lengths: "not in the file".to_owned(),
         cache_regime: "not in the file".to_owned(),
+        prefix_tokens: None,
         ..WorkloadFacts::default()
     };
     facts.instrument = measure::facts::InstrumentFacts::default();

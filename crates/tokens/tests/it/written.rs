@@ -22,6 +22,7 @@ pub(crate) fn schedule(
         output_forced: false,
         cache,
         nonce_in_own_prompts: false,
+        prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
     };

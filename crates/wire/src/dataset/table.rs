@@ -304,13 +304,11 @@ pub const DATASETS: &[Entry] = &[
 ];
 
 /// Names of vLLM's data sets that have no file: their prompts are written.
-pub const WRITTEN: &[&str] = &["random", "random-mm"];
+pub const WRITTEN: &[&str] = &["random", "random-mm", "prefix_repetition"];
 
 /// Names of vLLM's data sets that are not read, each with the reason.
-pub const REFUSED: &[(&str, &str)] = &[
-    ("random-rerank", "rerank APIs are not supported; use random"),
-    ("prefix_repetition", "shared prefixes come in a later version; use sonnet or custom"),
-];
+pub const REFUSED: &[(&str, &str)] =
+    &[("random-rerank", "rerank APIs are not supported; use random")];
 
 /// The data set of this name; `-` and `_` are the same.
 pub fn named(name: &str) -> Option<&'static Entry> {

@@ -156,6 +156,7 @@ fn facts(
             output_lengths: "not in the file".to_owned(),
             tokenizer: None,
             cache_regime: "not in the file".to_owned(),
+            prefix_tokens: None,
             oversampled: None,
             notes: Vec::new(),
         },

@@ -30,6 +30,7 @@ const WORKLOAD: &[Member] = &[
     ("output_lengths", "string", "Output lengths asked for, in words."),
     ("tokenizer", "string?", "The tokenizer that prompt lengths were counted by before sending."),
     ("cache_regime", "string", "cold, none, warm or as-is."),
+    ("prefix_tokens", "integer?", "Tokens that a prompt shares with others by design."),
     ("oversampled", "number?", "How often each row of a data set was used."),
     ("notes", "array", "Things to know about the workload."),
 ];
@@ -97,6 +98,7 @@ const TOKENS: &[Member] = &[
     ("source", "string?", "Where output counts come from; mixed where there are several sources."),
     ("sources", "object", "Successes by source of their output count."),
     ("cached", "integer?", "Prompt tokens from a prefix cache."),
+    ("cached_share", "number?", "Their share of all prompt tokens."),
     ("wasted", "integer", "Output tokens of answers that were no success."),
 ];
 

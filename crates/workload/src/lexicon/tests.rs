@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::length::Lengths;
 use crate::load::{Load, Stop};
+use crate::prefix::Prefixes;
 use crate::prompt::{CacheRegime, Content, PromptSource, RunNonce};
 use crate::schedule::{OutputLength, Schedule, Spec};
 
@@ -98,6 +99,7 @@ fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime)
         output_forced: false,
         cache,
         nonce_in_own_prompts: false,
+        prefixes: Prefixes::NONE,
         labels: Vec::new(),
         routing: crate::Routing::default(),
     };

@@ -11,7 +11,8 @@ fn text_of(prompt: &Prompt) -> &str {
 
 fn write(seed: u64, index: u32, tokens: u32, regime: CacheRegime, nonce: u64) -> String {
     let (pieces, lexicon) = ([Piece::own(index, tokens)], Lexicon::by_words());
-    let prompt = written(seed, index, &pieces, lexicon, regime, RunNonce::new(nonce));
+    let nonce = RunNonce::new(nonce).stream(regime, index, 0);
+    let prompt = written(seed, &pieces, lexicon, nonce);
     text_of(&prompt).to_owned()
 }
 
@@ -72,12 +73,12 @@ fn warm_and_as_is_depend_on_the_seed_alone() {
 
 #[test]
 fn a_nonce_goes_before_a_listed_prompt_when_asked() {
-    let nonce = RunNonce::new(7);
+    let nonce = |regime| RunNonce::new(7).stream(regime, 0, 0);
     let plain = Prompt::text("Why is the sky blue?");
-    let with = listed(&plain, 0, CacheRegime::Cold, nonce);
+    let with = listed(&plain, nonce(CacheRegime::Cold));
     assert!(text_of(&with).ends_with(".\n\nWhy is the sky blue?"));
     assert_eq!(with.input_tokens, Some(Tokens::new(6 + NONCE_TOKENS)));
-    assert_eq!(listed(&plain, 0, CacheRegime::AsIs, nonce), plain);
+    assert_eq!(listed(&plain, nonce(CacheRegime::AsIs)), plain);
     let chat = Prompt {
         content: Content::Messages(vec![
             Message::new("system", "Be brief."),
@@ -85,7 +86,7 @@ fn a_nonce_goes_before_a_listed_prompt_when_asked() {
         ]),
         ..plain
     };
-    let Content::Messages(messages) = listed(&chat, 0, CacheRegime::None, nonce).content else {
+    let Content::Messages(messages) = listed(&chat, nonce(CacheRegime::None)).content else {
         panic!("messages stay messages")
     };
     assert!(messages[0].content.ends_with(".\n\nBe brief."));

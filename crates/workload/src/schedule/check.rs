@@ -2,7 +2,8 @@
 //! of, before any is sent.
 
 use super::{PromptRef, Schedule};
-use crate::prompt::{Content, RunNonce};
+use crate::piece::Piece;
+use crate::prompt::{self, Content, Prompt, RunNonce};
 use crate::tokenizer::Tokenizer;
 
 /// One prompt in so many is encoded, and no fewer than [`LEAST_CHECKED`].
@@ -14,12 +15,14 @@ const LEAST_CHECKED: u32 = 100;
 /// A prompt that has not the length asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the prompt of request {index}{} has {found} tokens by {tokenizer} and not {asked}: this \
+    "the {what} of request {index}{} has {found} tokens by {tokenizer} and not {asked}: this \
      tokenizer counts a text otherwise than its words; leave out --tokenizer, and lengths are \
      estimates",
     part.as_ref().map(|part| format!(" of {part}")).unwrap_or_default()
 )]
 pub struct WrongLength {
+    /// What was encoded: the prompt, or the prefix that it begins with.
+    pub what: &'static str,
     /// The request; of a mix, its number in its part.
     pub index: u32,
     /// The part of a mix.
@@ -34,8 +37,8 @@ pub struct WrongLength {
 
 impl Schedule {
     /// Encodes a hundredth of the prompts, at least 100 or all of them, evenly
-    /// spread, and gives the number. Prompts whose lengths are not said to be
-    /// exact are not looked at.
+    /// spread, and the prefixes that they begin with, and gives the number of
+    /// prompts. Those whose lengths are not said to be exact are not looked at.
     pub fn check_lengths(
         &self,
         tokenizer: &dyn Tokenizer,
@@ -57,11 +60,22 @@ impl Schedule {
             let index = (u64::from(k) * u64::from(count) / u64::from(checked)) as u32;
             let Some(request) = self.request(index) else { continue };
             let PromptRef::Written(asked) = request.prompt else { continue };
-            let Content::Text(text) = self.text_of(&request, nonce).content else { continue };
-            let (asked, found) = (asked.get() - lexicon.special(), tokenizer.count(&text));
-            if found != asked {
+            let asked = asked.get() - lexicon.special();
+            let leading = self.leading(&request);
+            let prefix: u32 = leading.iter().map(|piece| piece.tokens).sum();
+            let check = |what, prompt: Prompt, asked| {
+                let Content::Text(text) = prompt.content else { return Ok(()) };
+                let found = tokenizer.count(&text);
                 let tokenizer = tokenizer.name().to_owned();
-                return Err(WrongLength { index, part: None, asked, found, tokenizer });
+                let wrong = WrongLength { what, index, part: None, asked, found, tokenizer };
+                if found == asked { Ok(()) } else { Err(wrong) }
+            };
+            check("prompt", self.text_of(&request, nonce), asked)?;
+            if (1..asked).contains(&prefix) {
+                let nonce = self.nonce_of(&request, nonce);
+                let pieces = Piece::of_prompt(&leading, index, prefix);
+                let prompt = prompt::written(self.spec.seed, &pieces, lexicon, nonce);
+                check("prefix", prompt, prefix)?;
             }
         }
         Ok(checked)

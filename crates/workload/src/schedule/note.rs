@@ -50,6 +50,22 @@ pub enum Note {
         /// The regime asked for.
         regime: CacheRegime,
     },
+    /// Regime warm, and prompts that nobody can send before the run.
+    NotPrimed,
+    /// Some prefixes begin no prompt.
+    UnusedPrefixes {
+        /// Planned requests.
+        requests: u32,
+        /// Prefixes asked for.
+        groups: u32,
+    },
+    /// Prefixes of sessions, and each request is a session of its own.
+    LoneSessions,
+    /// There are too many prefixes for a label each.
+    NoPrefixLabels {
+        /// Prefixes.
+        groups: u32,
+    },
 }
 
 impl Note {
@@ -64,6 +80,10 @@ impl Note {
             Self::NonceLeftOut { .. } => "nonce_left_out",
             Self::NoRequest => "no_request",
             Self::OfPart { note, .. } => note.id(),
+            Self::NotPrimed => "not_primed",
+            Self::UnusedPrefixes { .. } => "unused_prefixes",
+            Self::NoPrefixLabels { .. } => "no_prefix_labels",
+            Self::LoneSessions => "lone_sessions",
         }
     }
 
@@ -122,6 +142,23 @@ impl fmt::Display for Note {
                 "the prompts are not ours, so they carry no nonce and the cache regime is as-is, \
                  not {}",
                 regime.name()
+            ),
+            Self::NotPrimed => f.write_str(
+                "the run has no last request and its prompts share no prefix, so they cannot be \
+                 sent beforehand and the cache regime is as-is, not warm; give -n or a prefix",
+            ),
+            Self::UnusedPrefixes { requests, groups } => write!(
+                f,
+                "{requests} requests begin with {requests} of the {groups} prefixes, each with \
+                 another: nothing is shared"
+            ),
+            Self::LoneSessions => f.write_str(
+                "each request is a session of its own here, so a prefix of each session is shared \
+                 by no other request",
+            ),
+            Self::NoPrefixLabels { groups } => write!(
+                f,
+                "{groups} prefixes are too many for a label each: there is no table of them"
             ),
         }
     }

@@ -22,6 +22,7 @@ fn spec(load: Load, stop: Stop) -> Spec {
         output_forced: false,
         cache: CacheRegime::Cold,
         nonce_in_own_prompts: false,
+        prefixes: Prefixes::NONE,
         labels: Vec::new(),
         routing: Routing::default(),
     }
@@ -753,4 +754,211 @@ fn a_rows_priority_wins_over_that_of_the_run() {
     assert_eq!(all, [(Some(-5), "-5".to_owned()), (Some(7), "7".to_owned())]);
     let rows = seen(drawn(None));
     assert_eq!(rows, [(Some(-5), "-5".to_owned()), (None, "of the user".to_owned())]);
+}
+
+fn prefixed(prefixes: Prefixes, cache: CacheRegime, count: u32) -> Spec {
+    Spec { prefixes, cache, ..spec(closed(2), Stop::Count(count)) }
+}
+
+const SHARED: Prefixes = Prefixes { shared_tokens: 40, ..Prefixes::NONE };
+const GROUPS: Prefixes = Prefixes { groups: 3, group_tokens: 30, ..Prefixes::NONE };
+
+/// Words that two texts begin with, which is tokens by words.
+fn common_words(one: &str, other: &str) -> usize {
+    one.split(' ').zip(other.split(' ')).take_while(|(a, b)| a == b).count()
+}
+
+#[test]
+fn a_shared_prefix_comes_before_every_prompt_and_besides_its_length() {
+    let schedule = draw(prefixed(SHARED, CacheRegime::AsIs, 20));
+    let plain = draw(prefixed(Prefixes::NONE, CacheRegime::AsIs, 20));
+    assert_ne!(schedule.hash(), plain.hash());
+    let first = text(&schedule, 0, 1);
+    for index in 0..20 {
+        let (request, own) = (schedule.request(index).unwrap(), plain.request(index).unwrap());
+        let tokens = |request: &Request| request.input_tokens.unwrap().get();
+        assert_eq!(tokens(&request), 40 + tokens(&own));
+        let text = text(&schedule, index, 1);
+        assert_eq!(estimate_tokens(&text), tokens(&request));
+        assert!(index == 0 || common_tokens(&first, &text) == 40, "{text}");
+        assert!(request.labels.is_empty(), "one group needs no name");
+    }
+}
+
+/// Tokens that two texts begin with; the word in which they part is none.
+fn common_tokens(one: &str, other: &str) -> u32 {
+    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    estimate_tokens(one[..same].rsplit_once(' ').unwrap().0)
+}
+
+#[test]
+fn groups_are_dealt_evenly_in_an_order_of_the_seed() {
+    let groups = |seed: u64, count: u32| -> Vec<u32> {
+        let schedule = draw(Spec { seed, ..prefixed(GROUPS, CacheRegime::Cold, count) });
+        (0..count).map(|index| schedule.group(index).unwrap()).collect()
+    };
+    let drawn = groups(1, 32);
+    let of = |group| drawn.iter().filter(|drawn| **drawn == group).count();
+    assert_eq!([of(0), of(1), of(2)], [11, 11, 10], "no request is dropped");
+    assert_ne!(drawn, groups(2, 32));
+    assert_ne!(drawn, (0..32).map(|index| index % 3).collect::<Vec<_>>());
+    let endless =
+        Spec { stop: Stop::Duration(Span::from_ms(9)), ..prefixed(GROUPS, CacheRegime::Cold, 1) };
+    let endless = draw(endless);
+    assert_eq!(endless.groups.len(), 65_538);
+    assert_eq!(endless.group(65_538), endless.group(0));
+}
+
+#[test]
+fn prompts_of_one_group_begin_alike_and_others_do_not() {
+    for cache in [CacheRegime::AsIs, CacheRegime::Cold, CacheRegime::Warm] {
+        let schedule = draw(prefixed(GROUPS, cache, 12));
+        let texts: Vec<String> = (0..12).map(|index| text(&schedule, index, 1)).collect();
+        for (one, other) in (0..12).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            let alike = schedule.group(one) == schedule.group(other);
+            let words = common_words(&texts[one as usize], &texts[other as usize]);
+            // Full stops and commas hang on their words here.
+            assert!(if alike { words > 20 } else { words < 4 }, "{words} words, alike: {alike}");
+        }
+        let labels = schedule.request(5).unwrap().labels;
+        let group = schedule.group(5).unwrap().to_string();
+        assert_eq!(labels, [("prefix".to_owned(), group)]);
+    }
+}
+
+#[test]
+fn none_shares_nothing_even_where_there_are_prefixes() {
+    for prefixes in [SHARED, GROUPS] {
+        let schedule = draw(prefixed(prefixes, CacheRegime::None, 12));
+        let texts: Vec<String> = (0..12).map(|index| text(&schedule, index, 1)).collect();
+        for pair in texts.windows(2) {
+            assert!(common_words(&pair[0], &pair[1]) < 3, "{pair:?}");
+        }
+    }
+}
+
+#[test]
+fn cold_keeps_no_group_from_run_to_run() {
+    for prefixes in [SHARED, GROUPS] {
+        let schedule = draw(prefixed(prefixes, CacheRegime::Cold, 4));
+        assert!(common_words(&text(&schedule, 0, 1), &text(&schedule, 0, 2)) < 3);
+    }
+}
+
+#[test]
+fn warm_primes_each_group_once() {
+    let schedule = draw(prefixed(GROUPS, CacheRegime::Warm, 12));
+    let priming = schedule.priming(0).unwrap();
+    assert_eq!(priming.count(), Some(3));
+    let run: Vec<String> = (0..12).map(|index| text(&schedule, index, 1)).collect();
+    let mut primed = 0;
+    for index in 0..3 {
+        let text = text(&priming, index, 1);
+        assert_eq!(estimate_tokens(&text), 30);
+        assert_eq!(priming.request(index).unwrap().max_output_tokens, Some(Tokens::new(1)));
+        primed += run.iter().filter(|prompt| prompt.starts_with(&text)).count();
+    }
+    assert_eq!(primed, 12, "the beginning of every prompt was sent once");
+    assert_eq!(draw(prefixed(GROUPS, CacheRegime::Warm, 2)).priming(0).unwrap().count(), Some(2));
+    assert_eq!(schedule.priming(5).unwrap().count(), Some(5));
+    let shared = draw(prefixed(SHARED, CacheRegime::Warm, 12)).priming(0).unwrap();
+    assert_eq!(shared.count(), Some(1));
+    assert!(draw(prefixed(GROUPS, CacheRegime::Cold, 12)).priming(0).is_none());
+}
+
+#[test]
+fn warm_primes_each_group_where_its_prompts_go() {
+    let models = ["a", "b"].map(|name| (name.to_owned(), 1.0)).to_vec();
+    let models = Choice::new(models, Assignment::Random).unwrap();
+    let targets = Choice::new(vec![(0, 1.0), (1, 1.0)], Assignment::Random).unwrap();
+    let routing = Routing {
+        models: Some((ModelKind::Adapter, models)),
+        targets: Some((Dealt::Requests, targets)),
+        ..Routing::default()
+    };
+    let schedule = draw(Spec { routing, ..prefixed(GROUPS, CacheRegime::Warm, 60) });
+    let priming = schedule.priming(0).unwrap();
+    let met = |of: &Schedule| -> std::collections::BTreeSet<_> {
+        let key = |r: Request| (of.group(r.session), r.route.model, r.route.target);
+        of.requests().map(key).collect()
+    };
+    assert_eq!(met(&priming), met(&schedule));
+    assert_eq!(priming.count(), Some(met(&schedule).len() as u32), "and none twice");
+}
+
+#[test]
+fn without_groups_warm_primes_every_prompt() {
+    let schedule = draw(prefixed(Prefixes::NONE, CacheRegime::Warm, 12));
+    let priming = schedule.priming(0).unwrap();
+    assert_eq!(priming.count(), Some(12));
+    assert_eq!(text(&priming, 7, 1), text(&schedule, 7, 1));
+}
+
+#[test]
+fn prompts_without_end_cannot_be_primed_and_the_regime_says_so() {
+    let endless = |prefixes| {
+        let stop = Stop::Duration(Span::from_ms(9));
+        Schedule::draw(Spec { stop, ..prefixed(prefixes, CacheRegime::Warm, 1) }).unwrap()
+    };
+    let (schedule, notes) = endless(Prefixes::NONE);
+    assert_eq!(schedule.cache(), CacheRegime::AsIs);
+    assert!(notes.contains(&Note::NotPrimed) && schedule.priming(3).is_none());
+    let (schedule, notes) = endless(SHARED);
+    assert_eq!(schedule.cache(), CacheRegime::Warm);
+    assert!(!notes.contains(&Note::NotPrimed));
+}
+
+#[test]
+fn prefixes_that_begin_one_prompt_or_are_many_are_noted() {
+    let notes = |groups, count| {
+        let prefixes = Prefixes { groups, ..GROUPS };
+        Schedule::draw(prefixed(prefixes, CacheRegime::Cold, count)).unwrap().1
+    };
+    assert!(notes(9, 4).contains(&Note::UnusedPrefixes { requests: 4, groups: 9 }));
+    assert!(notes(101, 200).contains(&Note::NoPrefixLabels { groups: 101 }));
+    assert_eq!(notes(100, 200), [Note::EstimatedLengths]);
+}
+
+#[test]
+fn requests_of_one_session_begin_alike() {
+    let prefixes = Prefixes { session_tokens: 12, ..SHARED };
+    let of = |index: u32, session: u32| Request {
+        index,
+        after: After::Slot { think: Span::ZERO },
+        session,
+        turn: 0,
+        labels: Vec::new(),
+        prompt: PromptRef::Written(Tokens::new(60)),
+        input_tokens: None,
+        max_output_tokens: None,
+        output_forced: false,
+        route: Route::default(),
+    };
+    let requests = vec![of(0, 0), of(1, 1), of(2, 0)];
+    let spec = prefixed(prefixes, CacheRegime::AsIs, 3);
+    let (schedule, _) = Schedule::of_requests(spec, requests).unwrap();
+    let texts = [0, 1, 2].map(|index| text(&schedule, index, 1));
+    assert_eq!(common_tokens(&texts[0], &texts[2]), 52, "{texts:?}");
+    assert_eq!(common_tokens(&texts[0], &texts[1]), 40, "{texts:?}");
+}
+
+proptest! {
+    #[test]
+    fn prefixes_have_their_tokens_in_every_regime(
+        shared_tokens in 0u32..30,
+        groups in 0u32..5,
+        group_tokens in 0u32..30,
+        session_tokens in 0u32..9,
+        seed: u64,
+    ) {
+        let prefixes = Prefixes { shared_tokens, groups, group_tokens, session_tokens };
+        for cache in CacheRegime::ALL {
+            let schedule = draw(Spec { seed, ..prefixed(prefixes, *cache, 6) });
+            for index in 0..6 {
+                let tokens = schedule.request(index).unwrap().input_tokens.unwrap().get();
+                prop_assert_eq!(estimate_tokens(&text(&schedule, index, 3)), tokens);
+                prop_assert!(tokens >= prefixes.tokens() + 48);
+            }
+        }
+    }
 }
