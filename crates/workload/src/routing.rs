@@ -60,6 +60,12 @@ pub struct Route {
 }
 
 impl Routing {
+    /// True when requests go to several prefix caches: a block of an adapter's
+    /// is not another's, and replicas share none.
+    pub(crate) fn has_caches(&self) -> bool {
+        self.models.is_some() || self.targets.is_some()
+    }
+
     /// Chooses for a request what nobody chose before: its row, or the part of
     /// a mix that it is of. `session` counts sessions from 0. Labels say what
     /// is sent, so they take the place of a row's of the same name.

@@ -397,8 +397,13 @@ impl Schedule {
 
     /// The number of leading requests whose prompts are all the different ones:
     /// what regime `warm` sends before the run. `None` when they have no end.
+    /// Adapters, models and targets each have a cache of their own, so where
+    /// requests are dealt to several, a prompt that comes again is different.
     pub fn different_prompts(&self) -> Option<u32> {
         match (&self.spec.prompts, self.count()) {
+            (PromptSource::List { .. }, Some(count)) if self.spec.routing.has_caches() => {
+                Some(count)
+            }
             (PromptSource::List { .. }, count) => {
                 let prompts = self.order.len() as u32;
                 Some(count.map_or(prompts, |count| count.min(prompts)))

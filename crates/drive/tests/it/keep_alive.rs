@@ -177,3 +177,38 @@ fn connections_to_two_targets_are_kept_apart_and_used_again() {
         assert!(own.into_iter().all(|record| record.planned.labels.contains(&label)));
     }
 }
+
+#[test]
+fn turns_of_a_session_stay_at_one_target() {
+    let servers =
+        [(); 2].map(|()| Server::start_scripted(Routes::new().on("/", answer(2))).unwrap());
+    let mut bench = Bench::at(&servers[0].url()).load(even(100.0), 1);
+    bench.also = vec![format!("{}/v1/chat/completions", servers[1].url())];
+    let in_turn = workload::Choice::new(vec![(0, 1.0), (1, 1.0)], workload::Assignment::InTurn);
+    bench.spec.routing.targets = Some((workload::Dealt::Sessions, in_turn.unwrap()));
+    bench.threads = 2;
+    // Four conversations of three turns each, taking turns; their numbers are
+    // all even, and still each target gets two of them.
+    let turn = |index: u32| workload::Request {
+        index,
+        after: match index.checked_sub(4) {
+            None => After::Instant(At::ZERO),
+            Some(parent) => After::Parents { of: vec![parent], think: Span::ZERO },
+        },
+        session: index % 4 * 2,
+        turn: (index / 4) as u16,
+        labels: Vec::new(),
+        prompt: PromptRef::Listed(0),
+        input_tokens: None,
+        max_output_tokens: None,
+        output_forced: false,
+        route: workload::Route::default(),
+    };
+    bench.requests = Some((0..12).map(turn).collect());
+    bench.run().all_ok();
+    for (place, server) in servers.iter().enumerate() {
+        let seen: BTreeSet<u32> = server.requests().iter().map(index).collect();
+        let own: BTreeSet<u32> = (0..12).filter(|index| index % 2 == place as u32).collect();
+        assert_eq!(seen, own);
+    }
+}

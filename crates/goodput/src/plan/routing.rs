@@ -140,6 +140,9 @@ pub(super) fn said_of_targets(routing: &Routing, urls: &[String]) -> Option<Stri
 /// A choice in words: `a 75 %, b 25 %, at random`.
 fn shares<T: Display>(choice: &Choice<T>) -> String {
     let share = |(name, share): (&T, f64)| format!("{name} {} %", (share * 1e3).round() / 10.0);
+    if let [(only, _)] = choice.options() {
+        return format!("{only} for all");
+    }
     let shares: Vec<String> = choice.shares().map(share).collect();
     let how = match choice.assignment() {
         Assignment::Random => "at random",

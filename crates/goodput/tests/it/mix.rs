@@ -69,7 +69,7 @@ fn two_workloads_partition_the_run_and_each_is_its_own() {
     let lengths = workload["input_lengths"].as_str().unwrap();
     assert!(lengths.contains("chat 20 tokens") && lengths.contains("rag as the rows are"));
     assert_eq!(workload["output_lengths"], "chat 2; rag 3");
-    assert!(workload["notes"].to_string().contains("rag: priorities by session: 7 100 %"));
+    assert!(workload["notes"].to_string().contains("rag: priorities by session: 7 for all"));
 }
 
 #[test]

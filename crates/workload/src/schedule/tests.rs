@@ -962,3 +962,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_prompt_is_warmed_wherever_it_goes() {
+    let warmed = |routing| {
+        let prompts = list(3, Order::AsIs);
+        let spec = Spec { prompts, routing, ..spec(open(4.0), Stop::Count(8)) };
+        draw(spec).different_prompts()
+    };
+    assert_eq!(warmed(Routing::default()), Some(3));
+    assert_eq!(warmed(adapters(Assignment::Random)), Some(8));
+}
