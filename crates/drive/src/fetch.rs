@@ -1,4 +1,4 @@
-//! Untimed requests of the tool itself: the model list, readiness.
+//! Untimed requests of the tool itself: the model list, readiness, tokens.
 
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -34,43 +34,88 @@ pub fn get(
     headers: &[(String, String)],
     within: Span,
 ) -> Result<(u16, Vec<u8>), FetchError> {
-    let mut connection = open(target, within)?;
-    let deadline = Instant::now() + duration(within);
-    let broken = |_| FetchError::Broken;
-    connection.socket.set_nonblocking(false).map_err(broken)?;
-    let extra = [("Connection", "close")];
-    let request = head::encode("GET", &target.url.with_path(path), headers, &extra, b"");
-    let mut written = 0;
-    while written < request.len() {
-        written += connection.write(&request[written..]).map_err(broken)?;
+    Line { target, headers, within, connection: None }.ask("GET", path, None)
+}
+
+/// Untimed requests one after the other over one connection, as long as the
+/// server keeps it.
+pub(crate) struct Line<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) headers: &'a [(String, String)],
+    /// How long opening, and each answer, may take.
+    pub(crate) within: Span,
+    pub(crate) connection: Option<Connection>,
+}
+
+impl Line<'_> {
+    /// One request, with a JSON body where there is one: status and body of
+    /// the answer. A connection that the server closed while it was idle is
+    /// opened anew.
+    pub(crate) fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        json: Option<&[u8]>,
+    ) -> Result<(u16, Vec<u8>), FetchError> {
+        // What has no body is asked once.
+        let close: &[_] = if json.is_none() { &[("Connection", "close")] } else { &[] };
+        let url = self.target.url.with_path(path);
+        let request = head::encode(method, &url, self.headers, close, json.unwrap_or_default());
+        if let Some(connection) = self.connection.take() {
+            match self.exchange(connection, &request) {
+                Err(FetchError::Broken) => {}
+                ended => return ended,
+            }
+        }
+        let connection = open(self.target, self.within)?;
+        connection.socket.set_nonblocking(false).map_err(|_| FetchError::Broken)?;
+        self.exchange(connection, &request)
     }
-    let mut answer = Answer { decoder: Decoder::new(64 * 1024), status: None, body: Vec::new() };
-    let (mut received, mut plain) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
-    while !answer.decoder.is_done() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(FetchError::Late(within));
+
+    fn exchange(
+        &mut self,
+        mut connection: Connection,
+        request: &[u8],
+    ) -> Result<(u16, Vec<u8>), FetchError> {
+        let deadline = Instant::now() + duration(self.within);
+        let broken = |_| FetchError::Broken;
+        let mut written = 0;
+        while written < request.len() {
+            written += connection.write(&request[written..]).map_err(broken)?;
         }
-        connection.socket.set_read_timeout(Some(left)).map_err(broken)?;
-        let count = match (&connection.socket).read(&mut received) {
-            Ok(0) if answer.decoder.ends_at_close() => break,
-            Ok(0) => return Err(FetchError::Broken),
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-            Err(_) => return Err(FetchError::Broken),
-        };
-        let mut sound = true;
-        let open = connection
-            .decipher(&received[..count], &mut plain, |bytes| sound &= answer.take(bytes))
-            .map_err(broken)?;
-        if !sound || answer.body.len() > BODY_LIMIT {
-            return Err(FetchError::Broken);
+        let mut answer =
+            Answer { decoder: Decoder::new(64 * 1024), status: None, body: Vec::new() };
+        let (mut received, mut plain) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
+        while !answer.decoder.is_done() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(FetchError::Late(self.within));
+            }
+            connection.socket.set_read_timeout(Some(left)).map_err(broken)?;
+            let count = match (&connection.socket).read(&mut received) {
+                Ok(0) if answer.decoder.ends_at_close() => break,
+                Ok(0) => return Err(FetchError::Broken),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(_) => return Err(FetchError::Broken),
+            };
+            let mut sound = true;
+            let open = connection
+                .decipher(&received[..count], &mut plain, |bytes| sound &= answer.take(bytes))
+                .map_err(broken)?;
+            if !sound || answer.body.len() > BODY_LIMIT {
+                return Err(FetchError::Broken);
+            }
+            if !open && !answer.decoder.is_done() {
+                break;
+            }
         }
-        if !open && !answer.decoder.is_done() {
-            break;
+        let status = answer.status.ok_or(FetchError::Broken)?;
+        if answer.decoder.is_reusable() {
+            self.connection = Some(connection);
         }
+        Ok((status, answer.body))
     }
-    Ok((answer.status.ok_or(FetchError::Broken)?, answer.body))
 }
 
 struct Answer {

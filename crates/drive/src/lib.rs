@@ -14,6 +14,7 @@ pub mod secret;
 mod tap;
 mod timer;
 pub mod tls;
+pub mod tokenizer;
 mod worker;
 
 pub use clock::{Clock, monotonic_ns};

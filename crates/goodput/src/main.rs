@@ -6,6 +6,7 @@ mod exit;
 mod failure;
 mod flags;
 mod host;
+mod inquiry;
 mod output;
 mod plan;
 mod progress;

@@ -48,6 +48,9 @@ pub(crate) struct Plan {
     pub(crate) workload: WorkloadFacts,
     /// What lengths are counted by; without one they are estimates.
     pub(crate) tokenizer: Option<Arc<dyn Tokenizer>>,
+    /// True when the server is to be asked for the counts, which only a
+    /// resolved target can be.
+    pub(crate) asks_server: bool,
     /// The lengths of prompts as they were asked for, before anything is said
     /// of who counts them.
     asked_lengths: String,
@@ -230,6 +233,7 @@ pub(crate) fn resolve(
         warmups: reader.value("num-warmups", "a whole number from 0").unwrap_or(0),
         workload,
         tokenizer: None,
+        asks_server: !embedded && settings.text("tokenizer") == Some(tokenizer::SERVER),
         asked_lengths,
         template,
         slo,
@@ -355,7 +359,11 @@ fn tokenizer(
     embedded: bool,
 ) -> Option<Arc<dyn Tokenizer>> {
     let otherwise = embedded.then_some(tokenizer::EMBEDDED);
-    let name = reader.settings.text("tokenizer").or(otherwise)?;
+    let name = match reader.settings.text("tokenizer").or(otherwise)? {
+        tokenizer::SERVER if embedded => tokenizer::EMBEDDED,
+        tokenizer::SERVER => return None,
+        name => name,
+    };
     tokenizer::load(name, read).map_err(|error| reader.wrong("tokenizer", error)).ok()
 }
 

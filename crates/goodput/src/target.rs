@@ -8,6 +8,7 @@ use drive::{Target, fetch, tls};
 use measure::Span;
 use serde_json::Value;
 use wire::api::Api;
+use wire::tokenize::ListedModel;
 use wire::url::Url;
 
 use crate::flags::{Settings, UsageError, for_each_secret, storable_url};
@@ -24,6 +25,12 @@ pub(crate) struct Resolved {
     pub(crate) shown: String,
     pub(crate) model: String,
     pub(crate) engine: Option<String>,
+    /// Tokens of a prompt and its answer together at most, where the server was
+    /// asked for its models and told.
+    pub(crate) context: Option<u32>,
+    /// The path that the server's own endpoints, such as `/tokenize`, are
+    /// under; empty most often.
+    pub(crate) root: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) secrets: Secrets,
     /// The embedded engine, when it is the target; it lives as long as this.
@@ -149,10 +156,19 @@ fn served(
             })?;
         }
     }
-    let (model, engine) = match plan.model.clone() {
+    let models: Vec<Models<'_>> =
+        bases.iter().map(|base| Models::of(base, plan.api, &headers, &secrets)).collect();
+    let (model, listed) = match plan.model.clone() {
+        // A server that is asked about tokens is asked about its context too.
+        Some(model) if plan.asks_server || plan.tokenizer.is_some() => {
+            let listed = models.first().and_then(|models| models.named(&model));
+            (model, listed)
+        }
         Some(model) => (model, None),
-        None => common_model(&bases, &headers, &secrets)?,
+        None => common_model(&models).map(|model| (model.id.clone(), Some(model)))?,
     };
+    let given = plan.model.is_some();
+    let root = models.first().map(|models| models.root.clone()).unwrap_or_default();
     let (mut targets, mut shown) = (Vec::new(), Vec::new());
     for (place, url) in address.urls.iter().enumerate() {
         let full = plan
@@ -167,33 +183,36 @@ fn served(
         shown: shown.join(", "),
         targets,
         model,
-        engine,
+        context: listed.as_ref().and_then(|model| model.context),
+        engine: listed.and_then(|model| model.owner).filter(|_| !given),
+        root,
         headers,
         secrets,
         embedded: None,
     })
 }
 
-/// The first model that every target lists.
-fn common_model(
-    targets: &[Target],
-    headers: &[(String, String)],
-    secrets: &Secrets,
-) -> Result<(String, Option<String>), Unresolved> {
-    let mut found: Option<(String, Option<String>)> = None;
-    for target in targets {
-        let (model, engine) = first_model(target, headers, secrets)?;
-        match &found {
-            Some((first, _)) if *first != model => {
+/// The first model that every target lists, with the shortest of their
+/// contexts.
+fn common_model(targets: &[Models<'_>]) -> Result<ListedModel, Unresolved> {
+    let mut found: Option<ListedModel> = None;
+    for models in targets {
+        let model = models.first()?;
+        match &mut found {
+            Some(first) if first.id != model.id => {
                 let rule = format!(
-                    "is needed: {} names the model {first:?} and {} names {model:?}",
-                    targets[0].url.authority(),
-                    target.url.authority()
+                    "is needed: {} names the model {:?} and {} names {:?}",
+                    targets[0].target.url.authority(),
+                    first.id,
+                    models.target.url.authority(),
+                    model.id
                 );
                 return Err(UsageError::new("--model", rule).into());
             }
-            Some(_) => {}
-            None => found = Some((model, engine)),
+            Some(first) => {
+                first.context = [first.context, model.context].into_iter().flatten().min();
+            }
+            None => found = Some(model),
         }
     }
     found.ok_or_else(|| Unresolved::Internal("a run without a target".to_owned()))
@@ -209,32 +228,78 @@ fn trust(settings: &Settings) -> Result<tls::Trust, UsageError> {
     }
 }
 
-/// The first model that the server lists, and who it says owns it.
-fn first_model(
-    target: &Target,
-    headers: &[(String, String)],
-    secrets: &Secrets,
-) -> Result<(String, Option<String>), Unresolved> {
-    let path = target.url.path.split('?').next().unwrap_or_default();
-    let base = path.find("/v1").map_or(path.trim_end_matches('/'), |at| &path[..at]);
-    let path = format!("{base}/v1/models");
-    let shown = storable_url(&target.url.with_path(&path).to_string());
-    let (status, body) = fetch::get(target, &path, headers, MODELS_WITHIN)
-        .map_err(|error| Unresolved::Unreachable(format!("{shown}: {error}")))?;
-    if matches!(status, 401 | 403) {
-        return Err(Unresolved::Unreachable(format!(
-            "{shown} answered {status}; give a key with --api-key-env or --api-key-file"
-        )));
+/// The path before `/v1`, or before the API's own path.
+fn root(url: &Url, api: Api) -> String {
+    let path = url.path.split('?').next().unwrap_or_default().trim_end_matches('/');
+    let root = match path.find("/v1") {
+        Some(at) => &path[..at],
+        None => path.strip_suffix(api.entry().path).unwrap_or(path),
+    };
+    root.to_owned()
+}
+
+/// The list of models at a server.
+struct Models<'a> {
+    target: &'a Target,
+    root: String,
+    headers: &'a [(String, String)],
+    secrets: &'a Secrets,
+}
+
+impl<'a> Models<'a> {
+    fn of(
+        target: &'a Target,
+        api: Api,
+        headers: &'a [(String, String)],
+        secrets: &'a Secrets,
+    ) -> Self {
+        Self { target, root: root(&target.url, api), headers, secrets }
     }
-    let list: Option<Value> = serde_json::from_slice(&body).ok().filter(|_| status == 200);
-    let first = list.as_ref().and_then(|list| list.get("data")?.get(0));
-    let text = |key: &str| first?.get(key)?.as_str().map(|text| secrets.redacted(text));
-    match text("id") {
-        Some(model) => Ok((model, text("owned_by"))),
-        None => Err(Unresolved::Usage(UsageError::new(
-            "--model",
-            format!("is needed: {shown} answered {status} and names no model"),
-        ))),
+
+    fn path(&self) -> String {
+        format!("{}/v1/models", self.root)
+    }
+
+    /// The first model of the list.
+    fn first(&self) -> Result<ListedModel, Unresolved> {
+        let shown = storable_url(&self.target.url.with_path(&self.path()).to_string());
+        let (status, body) = fetch::get(self.target, &self.path(), self.headers, MODELS_WITHIN)
+            .map_err(|error| Unresolved::Unreachable(format!("{shown}: {error}")))?;
+        if matches!(status, 401 | 403) {
+            return Err(Unresolved::Unreachable(format!(
+                "{shown} answered {status}; give a key with --api-key-env or --api-key-file"
+            )));
+        }
+        self.listed(status, &body).into_iter().next().ok_or_else(|| {
+            Unresolved::Usage(UsageError::new(
+                "--model",
+                format!("is needed: {shown} answered {status} and names no model"),
+            ))
+        })
+    }
+
+    /// The entry of a model that the user named, where there is one: a list
+    /// that holds one model only may know it by another name.
+    fn named(&self, name: &str) -> Option<ListedModel> {
+        let answer = fetch::get(self.target, &self.path(), self.headers, MODELS_WITHIN);
+        let (status, body) = answer.ok()?;
+        let mut listed = self.listed(status, &body);
+        match listed.iter().position(|model| model.id == name) {
+            Some(place) => Some(listed.swap_remove(place)),
+            None => listed.pop().filter(|_| listed.is_empty()),
+        }
+    }
+
+    fn listed(&self, status: u16, body: &[u8]) -> Vec<ListedModel> {
+        if status != 200 {
+            return Vec::new();
+        }
+        let mut listed = wire::tokenize::models(body);
+        for model in &mut listed {
+            model.id = self.secrets.redacted(&model.id);
+            model.owner = model.owner.as_deref().map(|owner| self.secrets.redacted(owner));
+        }
+        listed
     }
 }
 
@@ -265,6 +330,8 @@ fn embedded(
         targets: vec![Target { url, tls }],
         model,
         engine: Some("goodput embedded engine".to_owned()),
+        context: None,
+        root: String::new(),
         headers,
         secrets,
         embedded: Some(server),

@@ -9,6 +9,9 @@ use workload::Tokenizer;
 /// The name of the one that needs no file.
 pub(crate) const EMBEDDED: &str = "embedded";
 
+/// The name of the one that the target has.
+pub(crate) const SERVER: &str = "server";
+
 /// What is looked for in a folder.
 const FILE: &str = "tokenizer.json";
 

@@ -49,6 +49,7 @@ pub fn row(record: &Record, definition: &Definition, settings: Settings) -> Valu
         "tokens_source": counted.map(|(_, source)| source.name()),
         "reasoning_tokens": get(answer.counts.reasoning),
         "cached_tokens": get(answer.counts.cached),
+        "planned_input_tokens": get(record.planned.input_tokens),
         "max_output_tokens": get(record.planned.max_output_tokens),
         "finish_reason": answer.finish_reason,
         "ttft_event": record.events.carries.iter().position(|carries| carries.is_arrival()),

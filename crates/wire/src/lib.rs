@@ -22,5 +22,6 @@ pub mod run;
 pub mod sse;
 pub mod summary;
 mod timeline;
+pub mod tokenize;
 pub mod truth;
 pub mod url;

@@ -23,7 +23,7 @@ mod graph;
 mod note;
 mod prime;
 
-pub use check::WrongLength;
+pub use check::{Beyond, Counts, WrongLength};
 pub use graph::GraphError;
 pub use note::Note;
 

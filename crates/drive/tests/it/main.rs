@@ -23,3 +23,5 @@ mod secrets;
 mod stamps;
 // TLS with a certificate of our own making.
 mod tls;
+// The server's own tokenizer, asked before a run.
+mod tokenizer;

@@ -28,7 +28,7 @@ use crate::flags::{Settings, UsageError};
 use crate::plan::{self, Address, Plan};
 use crate::progress::Progress;
 use crate::target::{self, Resolved, Unresolved};
-use crate::{host, output};
+use crate::{host, inquiry, output};
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
@@ -37,13 +37,11 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
     };
     let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
-    let (schedule, notes) =
-        Schedule::draw(plan.spec.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
-    plan.workload.cache_regime = schedule.cache().name().to_owned();
-    plan.workload.prefix_tokens = schedule.prefix_tokens();
-    take_notes(&mut plan, &notes);
+    let (mut schedule, mut notes) = draw(&plan)?;
     plan::objective::name_labels(&mut plan, &schedule)?;
     if settings.is_on("dry-run") {
+        note_unasked(&mut plan);
+        take_notes(&mut plan, &schedule, &notes);
         return dry_run(settings, &plan, &schedule);
     }
     enough_files(&schedule, plan.address.as_ref().map_or(1, |address| address.urls.len()))?;
@@ -67,7 +65,19 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let run_id = RunId::new(started_ms, std::array::from_fn(|index| entropy[index]));
     let nonce = u64::from_le_bytes(std::array::from_fn(|index| entropy[10 + index]));
     let nonce = RunNonce::new(nonce);
-    check_lengths(&plan, &schedule, nonce)?;
+    if plan.asks_server {
+        let server = inquiry::count_by_server(&mut plan, &resolved)?;
+        (schedule, notes) = draw(&plan)?;
+        let checked = check_lengths(&plan, &schedule, nonce);
+        inquiry::answered(&server)?;
+        checked?;
+    } else {
+        check_lengths(&plan, &schedule, nonce)?;
+    }
+    take_notes(&mut plan, &schedule, &notes);
+    let told = inquiry::fits(&resolved, &schedule)?;
+    let told = told.into_iter().chain(inquiry::second_opinion(&plan, &resolved, &schedule, nonce));
+    plan.workload.notes.extend(told.collect::<Vec<_>>());
     let directory = directory(settings, run_id)?;
     let session = Session {
         settings,
@@ -80,6 +90,19 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let finished = session.measure(resolved, directory)?;
     let outputs = Outputs { json, copy, pages, lang };
     finished.publish(settings, &plan, outputs)
+}
+
+fn draw(plan: &Plan) -> Result<(Schedule, Vec<Note>), Failure> {
+    Schedule::draw(plan.spec.clone()).map_err(|error| Failure::new(Exit::Usage, error))
+}
+
+/// A dry run sends nothing, so it cannot know what the server counts.
+fn note_unasked(plan: &mut Plan) {
+    if plan.asks_server {
+        let note = "a dry run does not ask the server for its tokens: texts and schedule differ \
+                    from those of a run";
+        plan.workload.notes.push(note.to_owned());
+    }
 }
 
 /// Draws the seed that nobody gave. One seed for everybody would give the same
@@ -139,7 +162,9 @@ fn check_lengths(plan: &Plan, schedule: &Schedule, nonce: RunNonce) -> Result<()
         .map_err(|error| UsageError::new("--tokenizer", error).into())
 }
 
-fn take_notes(plan: &mut Plan, notes: &[Note]) {
+fn take_notes(plan: &mut Plan, schedule: &Schedule, notes: &[Note]) {
+    schedule.cache().name().clone_into(&mut plan.workload.cache_regime);
+    plan.workload.prefix_tokens = schedule.prefix_tokens();
     for note in notes {
         let oversampled = [plan.workload.oversampled, note.oversampled()];
         plan.workload.oversampled = oversampled.into_iter().flatten().reduce(f64::max);

@@ -368,7 +368,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "tokenizer",
         One("NAME"),
         Other("never downloads: a file, a folder, or a model that lies in the cache already"),
-        "What prompt lengths are exact by: a tokenizer.json or its folder, ORG/MODEL from the Hugging Face cache, or embedded [embedded on the embedded engine; else lengths are estimates]",
+        "What prompt lengths are exact by: a tokenizer.json or its folder, ORG/MODEL from the Hugging Face cache, server to ask the target's own, or embedded [embedded on the embedded engine; else lengths are estimates]",
     ),
     flag(
         DATA,

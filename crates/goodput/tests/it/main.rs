@@ -25,6 +25,8 @@ mod explain;
 mod files;
 // `--json`: its form, and that nothing else is on standard output.
 mod json;
+// What a target is asked before a run: its tokenizer, and its context.
+mod inquiry;
 // `--isl` and `--osl` as numbers, spreads, curves and histograms.
 mod lengths;
 // Pictures and sounds in prompts.

@@ -39,6 +39,7 @@ pub const COLUMNS: &[&str] = &[
     "tokens_source",
     "reasoning_tokens",
     "cached_tokens",
+    "planned_input_tokens",
     "max_output_tokens",
     "finish_reason",
     "ttft_event",

@@ -1,7 +1,10 @@
 //! Prompts are held against the tokenizer that their lengths are said to be
 //! of, before any is sent.
 
+use measure::Tokens;
+
 use super::{PromptRef, Schedule};
+use crate::lexicon::Lexicon;
 use crate::piece::Piece;
 use crate::prompt::{self, Content, Prompt, RunNonce};
 use crate::tokenizer::Tokenizer;
@@ -35,6 +38,47 @@ pub struct WrongLength {
     pub tokenizer: String,
 }
 
+/// Prompts that are held in memory at a time for a check.
+const TOGETHER: usize = 64;
+
+/// What a whole prompt is called in a message.
+const PROMPT: &str = "prompt";
+
+/// A text that was counted.
+struct Counted {
+    what: &'static str,
+    index: u32,
+    asked: u32,
+    found: u32,
+}
+
+/// What two tokenizers count in the same texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Texts.
+    pub texts: u32,
+    /// Tokens by the tokenizer that lengths are exact by.
+    pub asked: u64,
+    /// Tokens by the other.
+    pub found: u64,
+}
+
+/// Requests that a model's context cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beyond {
+    /// How many.
+    pub requests: u32,
+    /// Of so many that were looked at.
+    pub of: u32,
+    /// Tokens of the prompt of the longest one.
+    pub input: u32,
+    /// Its limit of output tokens.
+    pub output: u32,
+}
+
+/// Requests of an endless plan whose lengths are looked at.
+const LOOKED_AT: u32 = 10_000;
+
 impl Schedule {
     /// Encodes a hundredth of the prompts, at least 100 or all of them, evenly
     /// spread, and the prefixes that they begin with, and gives the number of
@@ -52,32 +96,118 @@ impl Schedule {
             });
             return checked.sum();
         }
-        let Some(lexicon) = self.spec.prompts.exact_lexicon() else { return Ok(0) };
+        if self.spec.prompts.exact_lexicon().is_none() {
+            return Ok(0);
+        }
         // An endless plan is looked at from its beginning.
         let count = self.count().unwrap_or(LEAST_CHECKED);
         let checked = count.div_ceil(CHECKED_ONE_IN).max(LEAST_CHECKED).min(count);
-        for k in 0..checked {
-            let index = (u64::from(k) * u64::from(count) / u64::from(checked)) as u32;
-            let Some(request) = self.request(index) else { continue };
-            let PromptRef::Written(asked) = request.prompt else { continue };
-            let asked = asked.get() - lexicon.special();
-            let leading = self.leading(&request);
-            let prefix: u32 = leading.iter().map(|piece| piece.tokens).sum();
-            let check = |what, prompt: Prompt, asked| {
-                let Content::Text(text) = prompt.content else { return Ok(()) };
-                let found = tokenizer.count(&text);
-                let tokenizer = tokenizer.name().to_owned();
-                let wrong = WrongLength { what, index, part: None, asked, found, tokenizer };
-                if found == asked { Ok(()) } else { Err(wrong) }
-            };
-            check("prompt", self.text_of(&request, nonce), asked)?;
-            if (1..asked).contains(&prefix) {
-                let nonce = self.nonce_of(&request, nonce);
-                let pieces = Piece::of_prompt(&leading, index, prefix);
-                let prompt = prompt::written(self.spec.seed, &pieces, lexicon, nonce);
-                check("prefix", prompt, prefix)?;
+        self.each_counted(tokenizer, nonce, checked, |Counted { what, index, asked, found }| {
+            let tokenizer = tokenizer.name().to_owned();
+            let wrong = WrongLength { what, index, part: None, asked, found, tokenizer };
+            if found == asked { Ok(()) } else { Err(wrong) }
+        })?;
+        Ok(checked)
+    }
+
+    /// What another tokenizer counts in a few of the prompts, evenly spread,
+    /// whose lengths are said to be exact; of a mix, in the prompts of its
+    /// first part that has such.
+    pub fn counts(&self, other: &dyn Tokenizer, nonce: RunNonce, texts: u32) -> Counts {
+        if let Some(mixed) = &self.mixed {
+            let parts = mixed.parts().iter().map(|(_, part)| part.counts(other, nonce, texts));
+            return parts.into_iter().find(|counts| counts.texts > 0).unwrap_or_default();
+        }
+        let mut counts = Counts::default();
+        let texts = texts.min(self.count().unwrap_or(texts));
+        let Ok(()) = self.each_counted(other, nonce, texts, |Counted { what, asked, found, .. }| {
+            if what == PROMPT {
+                counts.texts += 1;
+                counts.asked += u64::from(asked);
+                counts.found += u64::from(found);
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
+        counts
+    }
+
+    /// Counts the texts of so many requests, evenly spread.
+    fn each_counted<E>(
+        &self,
+        tokenizer: &dyn Tokenizer,
+        nonce: RunNonce,
+        checked: u32,
+        mut look: impl FnMut(Counted) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(lexicon) = self.spec.prompts.exact_lexicon() else { return Ok(()) };
+        let count = self.count().unwrap_or(checked);
+        let places = (0..checked)
+            .map(|k| (u64::from(k) * u64::from(count) / u64::from(checked)) as u32)
+            .collect::<Vec<_>>();
+        for places in places.chunks(TOGETHER) {
+            let texts = places.iter().flat_map(|&index| {
+                let texts = self.texts_of(index, lexicon, nonce).into_iter();
+                texts.map(move |(what, asked, text)| {
+                    (Counted { what, index, asked, found: 0 }, text)
+                })
+            });
+            let (counted, texts): (Vec<Counted>, Vec<String>) = texts.unzip();
+            for (counted, ids) in counted.into_iter().zip(tokenizer.encode_all(&texts)) {
+                let found = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+                look(Counted { found, ..counted })?;
             }
         }
-        Ok(checked)
+        Ok(())
+    }
+
+    /// The text that is written for request `index`, and the prefix that it
+    /// begins with, where it has one: what it is, the tokens that it was asked
+    /// to have, and it.
+    fn texts_of(
+        &self,
+        index: u32,
+        lexicon: &Lexicon,
+        nonce: RunNonce,
+    ) -> Vec<(&'static str, u32, String)> {
+        let Some(request) = self.request(index) else { return Vec::new() };
+        let PromptRef::Written(asked) = request.prompt else { return Vec::new() };
+        let asked = asked.get() - lexicon.special();
+        let mut texts = Vec::new();
+        let mut add = |what, asked, prompt: Prompt| {
+            if let Content::Text(text) = prompt.content {
+                texts.push((what, asked, text));
+            }
+        };
+        add(PROMPT, asked, self.text_of(&request, nonce));
+        let leading = self.leading(&request);
+        let prefix: u32 = leading.iter().map(|piece| piece.tokens).sum();
+        if (1..asked).contains(&prefix) {
+            let nonce = self.nonce_of(&request, nonce);
+            let pieces = Piece::of_prompt(&leading, index, prefix);
+            add("prefix", prefix, prompt::written(self.spec.seed, &pieces, lexicon, nonce));
+        }
+        texts
+    }
+
+    /// The requests whose prompt and answer together are longer than a context
+    /// of so many tokens; of an endless plan the first 10 000 are looked at.
+    /// Prompts of unknown length are none of them. `None` when all fit.
+    pub fn beyond(&self, context: u32) -> Option<Beyond> {
+        let of = self.count().unwrap_or(LOOKED_AT);
+        let mut beyond: Option<Beyond> = None;
+        for request in (0..of).filter_map(|index| self.request(index)) {
+            let Some(input) = request.input_tokens.map(Tokens::get) else { continue };
+            let output = request.max_output_tokens.map_or(0, Tokens::get);
+            let whole = |input: u32, output: u32| u64::from(input) + u64::from(output);
+            if whole(input, output) <= u64::from(context) {
+                continue;
+            }
+            let so_far = beyond.get_or_insert(Beyond { requests: 0, of, input, output });
+            so_far.requests += 1;
+            if whole(input, output) > whole(so_far.input, so_far.output) {
+                (so_far.input, so_far.output) = (input, output);
+            }
+        }
+        beyond
     }
 }
