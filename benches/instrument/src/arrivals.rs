@@ -76,6 +76,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
         stop: Stop::Duration(Span::from_s(seconds)),
         prompts,
         pictures: None,
+        batch: workload::Batch::One,
         output: OutputLength::Unlimited,
         output_forced: true,
         cache: CacheRegime::AsIs,

@@ -41,6 +41,7 @@ fn schedule(tokenizer: &dyn Tokenizer) -> Schedule {
         stop: Stop::Count(PROMPTS),
         prompts: PromptSource::Exact { input, lexicon: Arc::new(lexicon) },
         pictures: None,
+        batch: workload::Batch::One,
         output: OutputLength::Unlimited,
         output_forced: false,
         cache: CacheRegime::Cold,
@@ -56,7 +57,7 @@ fn text(schedule: &Schedule, index: u32) -> String {
     let request = schedule.request(index).expect("an index inside the plan");
     match schedule.prompt(&request, RunNonce::new(1)).content {
         Content::Text(text) => text,
-        Content::Messages(_) => String::new(),
+        Content::Texts(_) | Content::Messages(_) => String::new(),
     }
 }
 

@@ -22,11 +22,13 @@ pub(crate) struct Attempt {
     /// Its place in the tap, while a connection is busy with it.
     key: Option<Key>,
     reconnects: u16,
+    /// Vectors or scores that were asked for.
+    results: u32,
 }
 
 impl Attempt {
-    pub(crate) fn new(record: Record, target: u32) -> Self {
-        Self { record, target, key: None, reconnects: 0 }
+    pub(crate) fn new(record: Record, target: u32, results: u32) -> Self {
+        Self { record, target, key: None, reconnects: 0, results }
     }
 
     /// Sends the request and reads the answer to its end. A connection that
@@ -84,6 +86,7 @@ impl Attempt {
         let options = ReaderOptions {
             keep_text: worker.job.keep_text,
             expected_events: limit_tokens as usize,
+            expected_results: self.results,
             ..ReaderOptions::default()
         };
         let reader = Reader::sharing(&worker.forms, options);

@@ -76,6 +76,7 @@ impl Job {
     pub(crate) fn wire_prompt(&self, content: Content) -> Prompt {
         match content {
             Content::Text(text) => Prompt::Text(text),
+            Content::Texts(texts) => Prompt::Texts(texts),
             Content::Messages(messages) => {
                 Prompt::Messages(messages.into_iter().map(json_of).collect())
             }

@@ -43,6 +43,8 @@ pub(crate) struct Prepared {
     pub(crate) record: Record,
     pub(crate) target: u32,
     pub(crate) bytes: Rc<[u8]>,
+    /// Vectors or scores that it asks for.
+    pub(crate) results: u32,
 }
 
 impl Worker {
@@ -282,6 +284,7 @@ impl Worker {
             spec.model.clone_from(model);
         }
         let target = request.route.target;
+        let results = job.api.results_of(&spec);
         let bytes = job.encode(request.index, target, &job.api.body(&spec));
         let intended_at = match request.after {
             After::Instant(at) => at,
@@ -289,16 +292,16 @@ impl Worker {
         };
         let mut record = Record::planned(request.index, intended_at, job.planned(request));
         record.worker = self.id;
-        Prepared { record, target, bytes: bytes.into() }
+        Prepared { record, target, bytes: bytes.into(), results }
     }
 
     /// Sends one request, follows it to its end, hands over its record, and
     /// says when it ended.
     async fn perform(self: &Rc<Self>, prepared: Prepared, intended_at: At) -> At {
-        let Prepared { mut record, target, bytes } = prepared;
+        let Prepared { mut record, target, bytes, results } = prepared;
         record.stamps.intended_at = intended_at;
         record.stamps.released_at = Some(self.clock.now().max(intended_at));
-        let mut attempt = Attempt::new(record, target);
+        let mut attempt = Attempt::new(record, target, results);
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;

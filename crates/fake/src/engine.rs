@@ -5,6 +5,7 @@
 
 mod answer;
 mod ask;
+mod results;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use thiserror::Error;
 use workload::Tokenizer;
 
 use self::answer::{Answer, TokenStream};
-use self::ask::{Ask, Refused};
+use self::ask::{Ask, Kind, Refused};
 use crate::clock;
 use crate::request::Request;
 use crate::script::{Play, Respond, Script, Step, whole_head};
@@ -199,8 +200,8 @@ impl Engine {
         self.anchor.unix_s + at_ns.saturating_sub(self.anchor.monotonic_ns) / 1_000_000_000
     }
 
-    fn generate(&mut self, request: &Request, chat: bool) -> Play {
-        let read = Ask::read(&request.body, chat, self.config.tokenizer.as_deref())
+    fn generate(&mut self, request: &Request, kind: Kind) -> Play {
+        let read = Ask::of_kind(kind, &request.body, self.config.tokenizer.as_deref())
             .and_then(|ask| ask.for_model(self.config.model.as_deref()))
             .and_then(|ask| if ask.stream { ask.streamable(request) } else { Ok(ask) });
         let answer = match read.and_then(|ask| self.answer_to(ask, request)) {
@@ -230,7 +231,10 @@ impl Engine {
 
     /// Decides length and words of an answer.
     fn answer_to(&mut self, ask: Ask, request: &Request) -> Result<Answer, Refused> {
-        let (tokens, finish_reason) = self.output_of(&ask)?;
+        let (tokens, finish_reason) = match ask.results {
+            Some(_) => (0, ""),
+            None => self.output_of(&ask)?,
+        };
         self.requests += 1;
         let sent_id = request.header("x-request-id").map(str::to_owned);
         let own_id = sent_id.clone().unwrap_or_else(|| format!("{:016x}", self.requests));
@@ -337,15 +341,24 @@ impl Respond for Engine {
     fn answer(&mut self, request: &Request) -> Play {
         let at_ns = request.arrival_ns;
         let script = match (request.method.as_str(), request.path()) {
-            ("POST", "/v1/chat/completions") => return self.generate(request, true),
-            ("POST", "/v1/completions") => return self.generate(request, false),
+            ("POST", "/v1/chat/completions") => return self.generate(request, Kind::Chat),
+            ("POST", "/v1/completions") => return self.generate(request, Kind::Completion),
+            ("POST", "/v1/embeddings") => return self.generate(request, Kind::Vectors),
+            ("POST", "/v1/rerank" | "/rerank") => return self.generate(request, Kind::Scores),
             ("GET", "/v1/models") => Script::json(200, &self.models(at_ns)),
             ("GET", "/health") => Script::new().send(0, whole_head(200, "text/plain", 0, "")),
             ("GET", "/version") => {
                 let version = concat!("goodput-", env!("CARGO_PKG_VERSION"));
                 Script::json(200, &json!({"version": version}))
             }
-            (_, "/v1/chat/completions" | "/v1/completions") => not_allowed("POST"),
+            (
+                _,
+                "/v1/chat/completions"
+                | "/v1/completions"
+                | "/v1/embeddings"
+                | "/v1/rerank"
+                | "/rerank",
+            ) => not_allowed("POST"),
             (_, "/v1/models" | "/health" | "/version") => not_allowed("GET"),
             _ => Script::json(404, &json!({"detail": "Not Found"})),
         };

@@ -11,17 +11,20 @@ use measure::threshold::Threshold;
 use measure::{Span, Tokens};
 use serde_json::{Map, Value};
 use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
+use wire::dataset::table::is_written;
 use wire::run::Setting;
 use workload::media::Pictures;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{
-    Lexicon, LexiconError, Load, ModelKind, Prefixes, Replay, Routing, Stop, Think, Tokenizer,
+    Batch, Lexicon, LexiconError, Load, ModelKind, Prefixes, Replay, Routing, Stop, Think,
+    Tokenizer,
 };
 
 use crate::flags::{Reader, Settings, UsageError, storable_url};
 use crate::tokenizer;
 
+mod batch;
 mod data;
 mod lengths;
 mod load;
@@ -31,6 +34,10 @@ pub(crate) mod objective;
 mod prefix;
 mod routing;
 mod trace;
+
+/// What the embedded engine speaks.
+const EMBEDDED: &[Api] =
+    &[Api::OpenaiChat, Api::OpenaiCompletions, Api::Embeddings, Api::EmbeddingsChat, Api::Rerank];
 
 /// Spread of lengths when none was given: everything equal would hide how a
 /// server treats unequal requests.
@@ -189,7 +196,8 @@ pub(crate) fn resolve(
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let make = if settings.has("mix") { mix::mix } else { sent };
     let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
-    let Sent { prompts, pictures, prefixes, output, output_forced, routing, facts, replay } = sent;
+    let Sent { prompts, pictures, prefixes, batch, output, output_forced, routing, facts, replay } =
+        sent;
     let (mut routing, mut workload) = (routing, facts);
     let urls = address.as_ref().map_or(&[][..], |address| &address.urls);
     routing.targets = routing::targets(&mut reader, urls);
@@ -205,6 +213,7 @@ pub(crate) fn resolve(
         objective::possible(&mut reader, slo, &template.extra_body);
     }
     let thresholds = objective::thresholds(&mut reader, slo.as_ref());
+    batch::check(&mut reader, api, slo.as_ref());
     let percentiles = percentiles(&mut reader);
     let rows = rows(&mut reader);
     let (idle_timeout, request_timeout) = timeouts(&mut reader);
@@ -223,6 +232,7 @@ pub(crate) fn resolve(
             prompts,
             pictures,
             prefixes,
+            batch,
             output,
             output_forced,
             cache,
@@ -327,6 +337,11 @@ impl Address {
 fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
     let name = reader.settings.text("backend").unwrap_or("openai-chat");
     let Some(api) = Api::from_name(name) else {
+        let plain = name.replace('_', "-");
+        if let Some((_, why)) = wire::api::REFUSED.iter().find(|(known, _)| *known == plain) {
+            reader.wrong("backend", format!("{name} is not spoken: {why}"));
+            return Api::OpenaiChat;
+        }
         // An API that only a URL chooses has no name.
         let known: Vec<&str> =
             wire::api::APIS.iter().filter_map(|entry| entry.names.first().copied()).collect();
@@ -334,11 +349,11 @@ fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
         return Api::OpenaiChat;
     };
     let Some(address) = address else {
-        if !matches!(api, Api::OpenaiChat | Api::OpenaiCompletions) {
-            reader.wrong(
-                "backend",
-                "the embedded engine speaks openai-chat and openai only; give --url for other APIs",
-            );
+        if !EMBEDDED.contains(&api) {
+            let names: Vec<_> = EMBEDDED.iter().map(|api| api.name()).collect();
+            let names = names.join(", ");
+            let rule = format!("the embedded engine speaks {names}; give --url for other APIs");
+            reader.wrong("backend", rule);
         }
         return api;
     };
@@ -372,6 +387,7 @@ struct Sent {
     prompts: PromptSource,
     pictures: Option<Pictures>,
     prefixes: Prefixes,
+    batch: Batch,
     output: OutputLength,
     output_forced: bool,
     routing: Routing,
@@ -388,7 +404,10 @@ fn sent(
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> Sent {
     let (prompts, output, mut facts, replay) = workload(reader, read, embedded, api, tokenizer);
+    let batch = batch::batch(reader, api, &prompts, &mut facts);
+    let output = batch::output(reader, api, output, &mut facts);
     let prefixes = prefix::prefixes(reader, prompts.is_written());
+    batch::without_prefixes(reader, &batch, prefixes);
     facts.input_lengths = prefix::describe(prefixes, &facts.input_lengths);
     facts.notes.extend(prefix::unused(reader));
     let pictures = media::pictures(reader);
@@ -400,7 +419,7 @@ fn sent(
     if output_forced && !api.entry().can_ignore_eos {
         reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
     }
-    Sent { prompts, pictures, prefixes, output, output_forced, routing, facts, replay }
+    Sent { prompts, pictures, prefixes, batch, output, output_forced, routing, facts, replay }
 }
 
 fn workload(
@@ -439,7 +458,7 @@ fn workload(
     }
     let with_pictures = name.replace('_', "-") == media::RANDOM;
     let repeats = prefix::is_repetition(name);
-    if name == "random" || with_pictures || repeats {
+    if is_written(name) {
         trace::is_replayed(reader, None);
         let (input, output) = match repeats {
             true => prefix::repetition_lengths(reader, input, output),

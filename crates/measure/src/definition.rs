@@ -107,6 +107,16 @@ pub enum Endpoint {
     Chat,
     /// A completions API or any other.
     Completions,
+    /// An API that generates no tokens: embeddings, rerank.
+    Results,
+}
+
+impl Endpoint {
+    /// False where an answer has no tokens, so that only its whole latency
+    /// means something.
+    pub const fn generates(self) -> bool {
+        !matches!(self, Self::Results)
+    }
 }
 
 /// Our own definitions, with latencies from the intended instant.

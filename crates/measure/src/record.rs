@@ -134,6 +134,9 @@ impl Carries {
     /// A whole answer in one body, not streamed.
     pub const WHOLE: Self = Self(1 << 13);
 
+    /// A whole answer of a kind that generates no tokens: vectors or scores.
+    pub const RESULT: Self = Self(1 << 14);
+
     /// Output on any channel.
     pub const OUTPUT: Self = Self(Self::TEXT.0 | Self::REASONING.0 | Self::TOOL_CALL.0);
 

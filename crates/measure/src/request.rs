@@ -196,9 +196,16 @@ impl<'a> Timed<'a> {
         Some(if into.len() == before { Err(Undefined::OneArrival) } else { Ok(()) })
     }
 
+    /// Whether the answer is of a kind that has tokens.
+    fn generates(&self) -> Result<(), Undefined> {
+        let result = self.record.events.carries.iter().any(|c| c.any(Carries::RESULT));
+        if result { Err(Undefined::NoGeneration) } else { Ok(()) }
+    }
+
     /// The marks of a success whose gaps mean something.
     fn streamed(&self) -> Result<&Marks, Undefined> {
         let marks = self.successful()?;
+        self.generates()?;
         if self.definition.excludes_not_streamed && self.at_one_instant() {
             return Err(Undefined::NotStreamed);
         }
@@ -245,6 +252,7 @@ impl<'a> Timed<'a> {
 
     /// TTFT in ms, also of a request that failed later: what the SLO looks at.
     pub fn ttft_seen(&self) -> Value {
+        self.generates()?;
         match self.marks.as_ref().map_err(|reason| *reason)? {
             Marks::Stamped(stamped) => match stamped.first {
                 Some(first) => Ok(first.ms()),
@@ -264,7 +272,9 @@ impl<'a> Timed<'a> {
 
     /// TTFC in ms: first visible text − start.
     pub fn ttfc(&self) -> Value {
-        match self.successful()? {
+        let marks = self.successful()?;
+        self.generates()?;
+        match marks {
             Marks::Stamped(stamped) => match stamped.first_text {
                 Some(first) => Ok(first.ms()),
                 None if stamped.arrivals == 0 => Err(Undefined::NotStreamed),
@@ -321,7 +331,9 @@ impl<'a> Timed<'a> {
     /// Finish lag in ms: E2EL end − last token arrival. With one choice,
     /// TTFT + Σ ICL + finish lag = E2EL exactly.
     pub fn finish_lag(&self) -> Value {
-        match self.successful()? {
+        let marks = self.successful()?;
+        self.generates()?;
+        match marks {
             Marks::Stamped(stamped) => {
                 let end = stamped.end.ok_or(Undefined::NoOutput)?;
                 let last = stamped.last.ok_or(Undefined::NotStreamed)?;
@@ -333,6 +345,7 @@ impl<'a> Timed<'a> {
 
     /// Output tokens under the definition's count rule.
     pub fn output_tokens(&self) -> Result<u32, Undefined> {
+        self.generates()?;
         match self.definition.count {
             CountRule::BestSource => {
                 self.record.output_tokens().map(|(n, _)| n.get()).ok_or(Undefined::NoTokenCount)
@@ -448,7 +461,9 @@ impl<'a> Timed<'a> {
 
     /// Gaps in ms between successive token arrivals (ICL), per choice.
     pub fn gaps(&self) -> Result<Vec<f64>, Undefined> {
-        match self.successful()? {
+        let marks = self.successful()?;
+        self.generates()?;
+        match marks {
             Marks::Stamped(instants) => {
                 let mut gaps = Vec::with_capacity(instants.arrivals);
                 gaps.extend(self.each_later_arrival(instants).map(|(gap, _)| gap.ms()));
@@ -551,6 +566,7 @@ impl<'a> Timed<'a> {
     /// Output tokens a chunk.
     pub fn tokens_per_chunk(&self) -> Value {
         self.successful()?;
+        self.generates()?;
         let chunks = self.record.output_chunks();
         if chunks < 2 {
             return Err(Undefined::OneArrival);
@@ -674,7 +690,7 @@ fn is_success(record: &Record, rule: SuccessRule) -> bool {
             readable
                 && record.answer.http_status == Some(200)
                 && !carried(Carries::NOT_JSON)
-                && (!needs_choice || carried(Carries::CHOICE))
+                && (!needs_choice || carried(Carries::CHOICE.with(Carries::RESULT)))
         }
     }
 }
@@ -711,6 +727,10 @@ fn marks(record: &Record, definition: &Definition) -> Result<Marks, Undefined> {
         if ends(&event, definition.end) {
             instants.end = Some(at);
         }
+        if event.carries.any(Carries::RESULT) && definition.end != EndMark::TokenOrFinish {
+            // Such tools stop the clock of a whole answer at its head.
+            instants.end = record.stamps.headers_at.map(|head| head - start);
+        }
     }
     Ok(Marks::Stamped(instants))
 }
@@ -725,7 +745,8 @@ fn is_arrival(event: &Event, mark: ArrivalMark) -> bool {
 fn ends(event: &Event, mark: EndMark) -> bool {
     match mark {
         EndMark::TokenOrFinish => {
-            event.carries.is_arrival() || event.carries.any(Carries::FINISH.with(Carries::WHOLE))
+            let ended = Carries::FINISH.with(Carries::WHOLE).with(Carries::RESULT);
+            event.carries.is_arrival() || event.carries.any(ended)
         }
         EndMark::Choice => seen_by_peers(event) && event.carries.any(Carries::CHOICE),
         EndMark::AnyEvent => seen_by_peers(event) && !event.carries.any(Carries::DONE),

@@ -218,7 +218,9 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let service_gaps =
         if same_gaps(definition, &SERVICE) { chunk_gaps.clone() } else { gaps(&service, facts) };
     let metrics = distributions(&timed, facts, definition, &chunk_gaps);
-    let ttft = metrics.iter().find(|(key, _)| *key == "ttft_ms").map(|(_, d)| d);
+    // The first thing that a user sees of the server.
+    let first = if facts.endpoint.generates() { "ttft_ms" } else { "e2el_ms" };
+    let ttft = metrics.iter().find(|(key, _)| *key == first).map(|(_, d)| d);
     let ttft = (ttft.and_then(|d| d.figure("p50")), ttft.and_then(|d| d.figure("p99")));
     let tokens = token_totals(&timed, facts);
     let outcomes = OutcomeCounts::of(records);
@@ -459,6 +461,10 @@ fn all_requests(timed: &[Timed<'_>], facts: &RunFacts) -> Vec<(&'static str, Dis
             for request in timed {
                 match (request.record.outcome, value(request)) {
                     (_, Ok(ms)) => samples.push(Sample::Exact(ms)),
+                    // What no answer has, a failed one does not lack.
+                    _ if !facts.endpoint.generates() && metric.key != "e2el_ms" => {
+                        *undefined.entry(Undefined::NoGeneration).or_default() += 1;
+                    }
                     (Outcome::Failed(FailureKind::TotalTimeout), _) => {
                         samples.push(cut_off(request, metric, censored_at));
                     }
@@ -509,6 +515,7 @@ fn token_totals(timed: &[Timed<'_>], facts: &RunFacts) -> TokenTotals {
         }
         match request.output_tokens() {
             Ok(tokens) => add(&mut totals.output, tokens),
+            Err(Undefined::NoGeneration) => {}
             Err(_) => totals.uncounted.1 += 1,
         }
         match counts.prompt {
@@ -665,10 +672,15 @@ fn absent(summary: &Summary) -> Vec<(String, Said)> {
     }
     let (throughput, load) = (&summary.throughput, &summary.load);
     let (no_prompt, no_time) = (Undefined::NoPromptCount.texts(), Undefined::NoTime.texts());
+    let generates = summary.facts.endpoint.generates();
+    let of_output = |reason: Text| {
+        if generates { reason } else { Undefined::NoGeneration.texts() }
+    };
+    let no_output = of_output(Undefined::NoTokenCount.texts());
     let rates = [
-        ("throughput.output_tok_s", throughput.output_tok_s, Undefined::NoTokenCount.texts()),
+        ("throughput.output_tok_s", throughput.output_tok_s, no_output),
         ("throughput.input_tok_s", throughput.input_tok_s, no_prompt),
-        ("throughput.total_tok_s", throughput.total_tok_s, no_prompt),
+        ("throughput.total_tok_s", throughput.total_tok_s, of_output(no_prompt)),
         ("throughput.input_cached_tok_s", throughput.input_cached_tok_s, CACHED_UNKNOWN),
         ("throughput.input_computed_tok_s", throughput.input_computed_tok_s, CACHED_UNKNOWN),
         ("tokens.cached_share", summary.tokens.cached_share, CACHED_UNKNOWN),

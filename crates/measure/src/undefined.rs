@@ -36,6 +36,7 @@ reasons! {
     NotSent "not_sent" "the request was never sent" "请求未发出";
     NoSamples "no_samples" "no request has a value" "没有任何请求有该值";
     NoOutput "no_output" "nothing came that could be timed" "没有可计时的输出";
+    NoGeneration "no_generation" "this kind of request generates no tokens" "此类请求不生成 token";
     NotStreamed "not_streamed" "the answer came at one instant" "回答一次性到达，没有流式输出";
     NoVisibleText "no_visible_text" "no visible text came" "没有可见文本";
     NoReasoning "no_reasoning" "no reasoning came before the text" "文本之前没有思考内容";

@@ -5,7 +5,7 @@ use measure::TokensSource;
 use serde_json::{Map, Value, json};
 use workload::media::MediaKind;
 
-/// An API that streams text.
+/// An API that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
     /// OpenAI chat completions.
@@ -26,6 +26,25 @@ pub enum Api {
     Sglang,
     /// Triton's generate extension.
     Triton,
+    /// OpenAI embeddings of texts.
+    Embeddings,
+    /// The same of messages, as vLLM takes them: text with pictures.
+    EmbeddingsChat,
+    /// vLLM's pooling.
+    Pooling,
+    /// Rerank in the form of Cohere and Jina.
+    Rerank,
+}
+
+/// What an answer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yields {
+    /// Text, token by token.
+    Tokens,
+    /// A vector of each text.
+    Vectors,
+    /// A score of each document.
+    Scores,
 }
 
 /// How events are framed in the body.
@@ -93,6 +112,8 @@ pub struct Entry {
     pub can_ignore_eos: bool,
     /// True when engines behind the API know a `priority` of a request.
     pub takes_priority: bool,
+    /// What an answer is made of.
+    pub yields: Yields,
     /// What messages may hold besides text.
     pub media: &'static [MediaKind],
 }
@@ -104,6 +125,7 @@ const ALL_MEDIA: &[MediaKind] =
 const PICTURES: &[MediaKind] = &[MediaKind::Image, MediaKind::ImageAddress];
 
 const ACCEPT_SSE: (&str, &str) = ("accept", "text/event-stream");
+const ACCEPT_JSON: (&str, &str) = ("accept", "application/json");
 const ACCEPT_NDJSON: (&str, &str) = ("accept", "application/x-ndjson");
 
 /// Every API.
@@ -120,6 +142,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: true,
         takes_priority: true,
+        yields: Yields::Tokens,
         media: ALL_MEDIA,
     },
     Entry {
@@ -134,6 +157,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: true,
         takes_priority: true,
+        yields: Yields::Tokens,
         media: &[],
     },
     Entry {
@@ -148,6 +172,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: true,
         takes_priority: true,
+        yields: Yields::Tokens,
         media: PICTURES,
     },
     Entry {
@@ -162,6 +187,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: false,
         takes_priority: false,
+        yields: Yields::Tokens,
         media: PICTURES,
     },
     Entry {
@@ -176,6 +202,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: true,
         can_ignore_eos: false,
         takes_priority: false,
+        yields: Yields::Tokens,
         media: &[MediaKind::Image],
     },
     Entry {
@@ -190,6 +217,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: false,
         takes_priority: false,
+        yields: Yields::Tokens,
         media: &[],
     },
     Entry {
@@ -204,6 +232,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: false,
         takes_priority: false,
+        yields: Yields::Tokens,
         media: &[],
     },
     Entry {
@@ -218,6 +247,7 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: true,
         takes_priority: true,
+        yields: Yields::Tokens,
         media: &[],
     },
     Entry {
@@ -232,8 +262,85 @@ pub const APIS: &[Entry] = &[
         takes_messages: false,
         can_ignore_eos: false,
         takes_priority: false,
+        yields: Yields::Tokens,
         media: &[],
     },
+    Entry {
+        api: Api::Embeddings,
+        names: &["openai-embeddings"],
+        path: "/v1/embeddings",
+        framing: Framing::Sse,
+        tokens_source: TokensSource::Usage,
+        end_mark: EndMark::TerminalEvent,
+        auth: AuthStyle::Bearer,
+        headers: &[ACCEPT_JSON],
+        takes_messages: false,
+        can_ignore_eos: false,
+        takes_priority: true,
+        yields: Yields::Vectors,
+        media: &[],
+    },
+    Entry {
+        api: Api::EmbeddingsChat,
+        names: &["openai-embeddings-chat"],
+        path: "/v1/embeddings",
+        framing: Framing::Sse,
+        tokens_source: TokensSource::Usage,
+        end_mark: EndMark::TerminalEvent,
+        auth: AuthStyle::Bearer,
+        headers: &[ACCEPT_JSON],
+        takes_messages: true,
+        can_ignore_eos: false,
+        takes_priority: true,
+        yields: Yields::Vectors,
+        media: ALL_MEDIA,
+    },
+    Entry {
+        api: Api::Pooling,
+        names: &["vllm-pooling"],
+        path: "/pooling",
+        framing: Framing::Sse,
+        tokens_source: TokensSource::Usage,
+        end_mark: EndMark::TerminalEvent,
+        auth: AuthStyle::Bearer,
+        headers: &[ACCEPT_JSON],
+        takes_messages: false,
+        can_ignore_eos: false,
+        takes_priority: true,
+        yields: Yields::Vectors,
+        media: &[],
+    },
+    Entry {
+        api: Api::Rerank,
+        names: &["rerank", "vllm-rerank"],
+        path: "/v1/rerank",
+        framing: Framing::Sse,
+        tokens_source: TokensSource::Usage,
+        end_mark: EndMark::TerminalEvent,
+        auth: AuthStyle::Bearer,
+        headers: &[ACCEPT_JSON],
+        takes_messages: false,
+        can_ignore_eos: false,
+        takes_priority: true,
+        yields: Yields::Scores,
+        media: &[],
+    },
+];
+
+/// Values of vLLM's `--backend` that are not spoken, each with the reason.
+pub const REFUSED: &[(&str, &str)] = &[
+    (
+        "openai-audio",
+        "transcriptions are sent as forms of files; send sounds in chat with --dataset-name \
+         custom_audio",
+    ),
+    ("openai-embeddings-clip", "use openai-embeddings-chat, and leave the text of the rows out"),
+    ("openai-embeddings-vlm2vec", "use openai-embeddings-chat, with the parts in the rows' order"),
+    ("infinity-embeddings", "its form of pictures is its own; use openai-embeddings for texts"),
+    (
+        "infinity-embeddings-clip",
+        "its form of pictures is its own; use openai-embeddings for texts",
+    ),
 ];
 
 /// Why a URL cannot be used.
@@ -386,6 +493,9 @@ fn missing_path<'p>(base: &str, path: &'p str) -> &'p str {
 pub enum Prompt {
     /// Plain text; one user message for an API of messages.
     Text(String),
+    /// Several texts in one request: to embed each; for rerank the query, then
+    /// the documents.
+    Texts(Vec<String>),
     /// Messages in the OpenAI form: objects with `role` and `content`. An API
     /// of plain prompts gets their contents with blank lines between.
     Messages(Vec<Value>),
@@ -467,6 +577,8 @@ impl Api {
             Self::Tgi => tgi_body(spec),
             Self::Sglang => sglang_body(spec),
             Self::Triton => triton_body(spec),
+            Self::Embeddings | Self::EmbeddingsChat | Self::Pooling => embeddings_body(self, spec),
+            Self::Rerank => rerank_body(spec),
         };
         body.extend(spec.priority.map(|number| ("priority".to_owned(), json!(number))));
         body.extend(spec.extra_body.clone());
@@ -483,6 +595,9 @@ fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Val
 fn messages(prompt: &Prompt) -> Vec<Value> {
     match prompt {
         Prompt::Text(text) => vec![json!({"role": "user", "content": text})],
+        Prompt::Texts(texts) => {
+            texts.iter().map(|text| json!({"role": "user", "content": text})).collect()
+        }
         Prompt::Messages(messages) => messages.clone(),
     }
 }
@@ -490,6 +605,7 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
 fn plain_text(prompt: &Prompt) -> String {
     match prompt {
         Prompt::Text(text) => text.clone(),
+        Prompt::Texts(texts) => texts.join("\n\n"),
         Prompt::Messages(messages) => {
             let contents: Vec<String> = messages.iter().map(message_text).collect();
             contents.join("\n\n")
@@ -577,6 +693,7 @@ fn responses_part(part: Value) -> Value {
 fn responses_body(spec: &RequestSpec) -> Map<String, Value> {
     let input = match &spec.prompt {
         Prompt::Text(text) => Value::from(text.clone()),
+        Prompt::Texts(texts) => Value::from(texts.join("\n\n")),
         Prompt::Messages(messages) => Value::Array(with_parts(messages.clone(), responses_part)),
     };
     let mut body = spec.sampling.clone();
@@ -690,6 +807,55 @@ fn triton_body(spec: &RequestSpec) -> Map<String, Value> {
     body
 }
 
+/// OpenAI's embeddings, and vLLM's two forms that differ in the name of what is
+/// embedded. A batch is a list, also of one.
+fn embeddings_body(api: Api, spec: &RequestSpec) -> Map<String, Value> {
+    let input = match &spec.prompt {
+        _ if api == Api::EmbeddingsChat => ("messages", Value::Array(messages(&spec.prompt))),
+        Prompt::Texts(texts) => ("input", Value::from(texts.clone())),
+        Prompt::Text(_) | Prompt::Messages(_) => ("input", plain_text(&spec.prompt).into()),
+    };
+    object([("model", Some(spec.model.clone().into())), (input.0, Some(input.1))])
+}
+
+/// Rerank as Cohere, Jina, vLLM and llama.cpp take it.
+fn rerank_body(spec: &RequestSpec) -> Map<String, Value> {
+    let (query, documents) = match &spec.prompt {
+        Prompt::Texts(texts) => match texts.split_first() {
+            Some((query, documents)) => (query.clone(), documents.to_vec()),
+            None => (String::new(), Vec::new()),
+        },
+        Prompt::Text(_) | Prompt::Messages(_) => (plain_text(&spec.prompt), Vec::new()),
+    };
+    object([
+        ("model", Some(spec.model.clone().into())),
+        ("query", Some(query.into())),
+        ("documents", Some(documents.into())),
+    ])
+}
+
+impl Api {
+    /// Results that an answer to this request has to hold: one for each text,
+    /// or for each document that the request does not do without. 0 where
+    /// answers are tokens.
+    pub fn results_of(self, spec: &RequestSpec) -> u32 {
+        let texts = match &spec.prompt {
+            Prompt::Texts(texts) => u32::try_from(texts.len()).unwrap_or(u32::MAX),
+            Prompt::Text(_) | Prompt::Messages(_) => 1,
+        };
+        match self.entry().yields {
+            Yields::Tokens => 0,
+            Yields::Vectors if self == Self::EmbeddingsChat => 1,
+            Yields::Vectors => texts,
+            Yields::Scores => {
+                let documents = texts.saturating_sub(1);
+                let most = spec.extra_body.get("top_n").and_then(Value::as_u64);
+                most.and_then(|most| u32::try_from(most).ok()).unwrap_or(documents).min(documents)
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -720,6 +886,9 @@ mod tests {
             ("tgi", Api::Tgi),
             ("sglang", Api::Sglang),
             ("triton", Api::Triton),
+            ("openai-embeddings", Api::Embeddings),
+            ("vllm-pooling", Api::Pooling),
+            ("vllm-rerank", Api::Rerank),
         ] {
             assert_eq!(Api::from_name(name), Some(api), "{name}");
         }
@@ -742,6 +911,9 @@ mod tests {
             (Api::Tgi, "/generate_stream"),
             (Api::Sglang, "/generate"),
             (Api::Triton, "/v2/models/m/generate_stream"),
+            (Api::Embeddings, "/v1/embeddings"),
+            (Api::Pooling, "/pooling"),
+            (Api::Rerank, "/v1/rerank"),
         ] {
             let whole = format!("{h}{path}");
             url(api, h, None, &whole);
@@ -834,6 +1006,9 @@ mod tests {
                 json!({"text": "hi", "sampling_params": {"max_new_tokens": 7}, "stream": true}),
             ),
             (Api::Triton, json!({"text_input": "hi", "max_tokens": 7, "stream": true})),
+            (Api::Embeddings, json!({"model": "m", "input": "hi"})),
+            (Api::EmbeddingsChat, json!({"model": "m", "messages": turn})),
+            (Api::Pooling, json!({"model": "m", "input": "hi"})),
         ] {
             assert_eq!(body(api, |_| ()), want, "{api:?}");
         }
@@ -917,6 +1092,41 @@ mod tests {
             ask(Api::Ollama)["messages"],
             json!([{"role": "user", "content": "What is this?", "images": ["iVBORw0KGgo="]}])
         );
+    }
+
+    /// Bodies of the API references: OpenAI "Create embeddings", Cohere
+    /// "Rerank" v2, Jina "Reranker".
+    #[test]
+    fn several_texts_are_a_list_or_a_query_with_documents() {
+        let ask = |api: Api, more: Value| {
+            let texts = ["q", "a", "b"].map(str::to_owned).to_vec();
+            let mut spec = RequestSpec::new("m", Prompt::Texts(texts));
+            spec.extra_body = more.as_object().unwrap().clone();
+            let body: Value = serde_json::from_slice(&api.body(&spec)).unwrap();
+            (body, api.results_of(&spec))
+        };
+        assert_eq!(
+            ask(Api::Embeddings, json!({"dimensions": 8})),
+            (json!({"model": "m", "input": ["q", "a", "b"], "dimensions": 8}), 3)
+        );
+        let ranked = json!({"model": "m", "query": "q", "documents": ["a", "b"]});
+        assert_eq!(ask(Api::Rerank, json!({})), (ranked, 2));
+        assert_eq!(ask(Api::Rerank, json!({"top_n": 1})).1, 1);
+        assert_eq!(ask(Api::OpenaiChat, json!({})).1, 0);
+    }
+
+    #[test]
+    fn refused_backends_are_no_names() {
+        assert!(REFUSED.iter().all(|(name, _)| Api::from_name(name).is_none()));
+        // Every backend of `vllm bench serve` 0.27.1.
+        for name in "vllm openai openai-chat openai-audio openai-embeddings \
+            openai-embeddings-chat openai-embeddings-clip openai-embeddings-vlm2vec \
+            infinity-embeddings infinity-embeddings-clip vllm-pooling vllm-rerank"
+            .split_whitespace()
+        {
+            let refused = REFUSED.iter().any(|(other, _)| *other == name);
+            assert!(refused != Api::from_name(name).is_some(), "{name}");
+        }
     }
 
     #[test]

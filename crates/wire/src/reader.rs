@@ -7,7 +7,7 @@
 
 use measure::{Answer, Events, FailureKind, Outcome, Span, Warnings};
 
-use crate::api::{Api, EndMark, Framing};
+use crate::api::{Api, EndMark, Framing, Yields};
 use crate::dialect::{Forms, Heard, Listener, MESSAGE_LIMIT, clip, refusal, sample};
 use crate::http1::{self, Decompressor, Head, Part};
 use crate::timeline::Timeline;
@@ -61,7 +61,14 @@ pub struct ReaderOptions {
     /// Events that are likely to come, to make room for at once: rows that
     /// move while they grow cost more than the parsing.
     pub expected_events: usize,
+    /// Results that were asked for, of an API that gives vectors or scores;
+    /// 0 is as 1.
+    pub expected_results: u32,
 }
+
+/// How many times the limit of an event a body of vectors may have: a batch of
+/// 256 texts with 4 096 numbers each is 20 MB.
+const RESULT_FACTOR: usize = 8;
 
 /// Rows made room for at most before any came: 2 MB.
 const ROOM_LIMIT: usize = 1 << 18;
@@ -252,6 +259,7 @@ impl Reader {
         let api = forms.api();
         let limits = options.limits;
         let mut listener = Listener::new(forms.clone(), options.keep_text);
+        listener.expect_results(options.expected_results.max(1));
         if options.full_parse {
             listener.parse_in_full();
         }
@@ -452,6 +460,14 @@ impl Content {
                 self.retry_after = head.retry_after.as_deref().and_then(retry_after);
                 Body::Explanation(Vec::new())
             }
+            (_, media) if self.yields_results() && (media.is_empty() || is_json(media)) => {
+                Body::Whole(Vec::new())
+            }
+            _ if self.yields_results() => {
+                self.refused = Some(FailureKind::BadContentType);
+                self.notes().media_type.clone_from(&media_type);
+                Body::Explanation(Vec::new())
+            }
             (_, "text/event-stream") => Body::Sse(sse::Decoder::new(limits.line, limits.event)),
             (_, media) if is_ndjson(media) => Body::Ndjson(ndjson::Decoder::new(limits.line)),
             (_, media) if is_json(media) => Body::Whole(Vec::new()),
@@ -516,13 +532,15 @@ impl Content {
         if bytes.is_empty() && !self.rows.overflow {
             return;
         }
+        let factor = if self.yields_results() { RESULT_FACTOR } else { 1 };
+        let whole = self.limits.event.saturating_mul(factor);
         let rows = &mut self.rows;
         let mut take = |event: sse::Event<'_>| rows.take(event.kind, event.data, at_us);
         let result = match &mut self.body {
             Body::Sse(decoder) => decoder.feed(bytes, &mut take),
             Body::Ndjson(decoder) => decoder.feed(bytes, &mut take),
-            Body::Whole(kept) if kept.len() + bytes.len() > self.limits.event => {
-                Err(sse::TooLarge::Event(self.limits.event))
+            Body::Whole(kept) if kept.len() + bytes.len() > whole => {
+                Err(sse::TooLarge::Event(whole))
             }
             Body::Whole(kept) => {
                 kept.extend_from_slice(bytes);
@@ -541,6 +559,11 @@ impl Content {
             let limit = self.limits.events;
             self.too_large(&format!("the answer has more than {limit} events"), at_us);
         }
+    }
+
+    /// True for an API whose answers are one body without tokens.
+    fn yields_results(&self) -> bool {
+        self.api.entry().yields != Yields::Tokens
     }
 
     fn notes(&mut self) -> &mut Notes {

@@ -276,6 +276,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
         endpoint: match form.endpoint.as_str() {
             "chat" => Endpoint::Chat,
             "completions" => Endpoint::Completions,
+            "results" => Endpoint::Results,
             _ => return Err(ManifestError::Value { field: "endpoint", value: form.endpoint }),
         },
         load: LoadFacts {
@@ -330,5 +331,6 @@ fn endpoint_name(endpoint: Endpoint) -> &'static str {
     match endpoint {
         Endpoint::Chat => "chat",
         Endpoint::Completions => "completions",
+        Endpoint::Results => "results",
     }
 }

@@ -348,6 +348,7 @@ const FAST: ReaderOptions = ReaderOptions {
     limits: wire::reader::Limits::DEFAULT,
     full_parse: false,
     expected_events: 0,
+    expected_results: 0,
 };
 const FULL: ReaderOptions = ReaderOptions { full_parse: true, ..FAST };
 

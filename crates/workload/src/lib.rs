@@ -6,6 +6,7 @@
 //! between two runs (the [`RunNonce`]) comes in as an argument.
 
 pub mod arrival;
+pub mod batch;
 pub mod choice;
 pub mod digest;
 pub mod length;
@@ -28,6 +29,7 @@ pub mod tokenizer;
 mod words;
 
 pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
+pub use batch::{Batch, BatchError, Ranking};
 pub use choice::{Assignment, Choice, ChoiceError, named_weight};
 pub use length::{Bell, Bucket, Histogram, LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::batch::Batch;
 use crate::choice::{Assignment, Choice, ChoiceError};
 use crate::digest::{Digest, mix};
 use crate::lexicon::Lexicon;
@@ -45,6 +46,8 @@ pub struct Part {
     pub pictures: Option<Pictures>,
     /// What they begin with.
     pub prefixes: Prefixes,
+    /// What its requests carry of written texts.
+    pub batch: Batch,
     /// How long its answers may be.
     pub output: OutputLength,
     /// True when the server is told to write the whole length.
@@ -105,6 +108,7 @@ impl Mix {
             if let Some(pictures) = &part.pictures {
                 pictures.digest(digest);
             }
+            part.batch.digest(digest);
         }
     }
 }
@@ -191,6 +195,7 @@ impl Mixed {
                 prompts: part.prompts.clone(),
                 pictures: part.pictures.clone(),
                 prefixes: part.prefixes,
+                batch: part.batch.clone(),
                 output: part.output.clone(),
                 output_forced: part.output_forced,
                 routing: part.routing.clone(),

@@ -41,6 +41,9 @@ impl Message {
 pub enum Content {
     /// One text. A chat endpoint gets it as the only user message.
     Text(String),
+    /// Several texts, at least one: to embed each, or a query and what is to be
+    /// ranked under it.
+    Texts(Vec<String>),
     /// A list of messages, at least one.
     Messages(Vec<Message>),
 }
@@ -92,6 +95,7 @@ impl Prompt {
         let nonce = format!("{nonce}\n\n");
         let head = match &mut self.content {
             Content::Text(text) => Some(text),
+            Content::Texts(texts) => texts.first_mut(),
             Content::Messages(messages) => messages.first_mut().map(|first| {
                 // Pictures stay where they were in the text, so behind it.
                 first.media.iter_mut().for_each(|piece| piece.before += nonce.len());
@@ -114,6 +118,7 @@ impl Prompt {
         }
         let mut messages = match self.content {
             Content::Text(text) => vec![Message::new("user", text)],
+            Content::Texts(texts) => vec![Message::new("user", texts.join("\n\n"))],
             Content::Messages(messages) => messages,
         };
         if let Some(last) = messages.last_mut() {
@@ -128,7 +133,7 @@ impl Prompt {
     /// What of it is no text.
     pub fn media(&self) -> impl Iterator<Item = &Media> {
         let messages = match &self.content {
-            Content::Text(_) => &[],
+            Content::Text(_) | Content::Texts(_) => &[],
             Content::Messages(messages) => messages.as_slice(),
         };
         messages.iter().flat_map(|message| &message.media).map(|piece| &piece.media)
@@ -138,6 +143,12 @@ impl Prompt {
         match &self.content {
             Content::Text(text) => {
                 digest.raw(b"t").text(text);
+            }
+            Content::Texts(texts) => {
+                digest.raw(b"n").number(texts.len() as u64);
+                for text in texts {
+                    digest.text(text);
+                }
             }
             Content::Messages(messages) => {
                 digest.raw(b"m").number(messages.len() as u64);

@@ -3,6 +3,7 @@
 use measure::{At, Planned, Span, Tokens};
 
 use crate::arrival::Arrivals;
+use crate::batch::{Batch, BatchError};
 use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::load::{HORIZON, Load, LoadError, Stop};
@@ -11,7 +12,8 @@ use crate::mix::Mixed;
 use crate::piece::Piece;
 use crate::prefix::{self, Prefixes};
 use crate::prompt::{
-    self, Blocks, CacheRegime, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource, RunNonce,
+    self, Blocks, CacheRegime, Content, NONCE_TOKENS, Order, Prompt, PromptRef, PromptSource,
+    RunNonce,
 };
 use crate::replay::Replay;
 use crate::routing::{Route, Routing};
@@ -57,6 +59,8 @@ pub struct Spec {
     pub pictures: Option<Pictures>,
     /// What written prompts begin with; prompts from a list are as they are.
     pub prefixes: Prefixes,
+    /// What a request carries of written texts.
+    pub batch: Batch,
     /// How long answers may be.
     pub output: OutputLength,
     /// True when the server is told to write the whole length (`ignore_eos`).
@@ -169,6 +173,9 @@ pub enum SpecError {
     /// A rule of the load model was broken.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A rule about batches was broken.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
     /// A rule about pictures was broken.
     #[error(transparent)]
     Pictures(#[from] PicturesError),
@@ -218,6 +225,7 @@ impl Schedule {
 
     fn over(mut spec: Spec, plan: Plan) -> Result<(Self, Vec<Note>), SpecError> {
         spec.pictures.as_ref().map_or(Ok(()), Pictures::check)?;
+        spec.batch.check(spec.prompts.is_written())?;
         spec.labels.sort();
         let order = match spec.prompts.list() {
             Some((rows, order)) => {
@@ -543,8 +551,13 @@ impl Schedule {
                 let mut stream =
                     Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
                 let own = input.draw(&mut stream).max(self.spec.prompts.least());
-                let tokens = self.spec.prefixes.and_own(own);
-                (PromptRef::Written(tokens), Some(tokens), None)
+                let lengths = self.batch_lengths(index, own);
+                let tokens = self.spec.prefixes.and_own(lengths[0]);
+                let read = match self.spec.batch {
+                    Batch::One => tokens,
+                    _ => self.spec.batch.read(&lengths),
+                };
+                (PromptRef::Written(tokens), Some(read), None)
             }
             PromptSource::List { prompts, .. } => {
                 let place = self.place(index);
@@ -583,6 +596,39 @@ impl Schedule {
         leading
     }
 
+    /// The lengths of the texts of request `index`, of which the first would be
+    /// `first` alone.
+    fn batch_lengths(&self, index: u32, first: Tokens) -> Vec<Tokens> {
+        let (PromptSource::Synthetic { input } | PromptSource::Exact { input, .. }) =
+            &self.spec.prompts
+        else {
+            return vec![first];
+        };
+        let stream = Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
+        let mut lengths = self.spec.batch.lengths(first, input, stream);
+        let least = self.spec.prompts.least();
+        lengths.iter_mut().for_each(|tokens| *tokens = (*tokens).max(least));
+        lengths
+    }
+
+    /// The texts of a batch, and how long each is to be.
+    fn batch_of(&self, request: &Request, nonce: RunNonce) -> Vec<(Tokens, String)> {
+        let PromptRef::Written(first) = request.prompt else { return Vec::new() };
+        let (seed, lexicon) = (self.spec.seed, self.spec.prompts.lexicon());
+        let lengths = self.batch_lengths(request.index, first);
+        let text = |(place, tokens): (usize, Tokens)| {
+            let own = tokens.get().saturating_sub(lexicon.special());
+            let piece = Batch::piece(request.index, place, own);
+            let nonce = self.spec.batch.has_nonce(place).then(|| self.nonce_of(request, nonce));
+            let written = prompt::written(seed, &[piece], lexicon, nonce.flatten());
+            match written.content {
+                Content::Text(text) => (tokens, text),
+                Content::Texts(_) | Content::Messages(_) => (tokens, String::new()),
+            }
+        };
+        lengths.into_iter().enumerate().map(text).collect()
+    }
+
     /// Every request in order; without end for an endless plan.
     pub fn requests(&self) -> impl Iterator<Item = Request> + '_ {
         (0..self.count().unwrap_or(u32::MAX)).filter_map(|index| self.request(index))
@@ -608,6 +654,14 @@ impl Schedule {
     /// The same without the pictures that go with every prompt.
     fn text_of(&self, request: &Request, nonce: RunNonce) -> Prompt {
         let source = &self.spec.prompts;
+        if self.spec.batch != Batch::One {
+            let texts = self.batch_of(request, nonce).into_iter().map(|(_, text)| text).collect();
+            return Prompt {
+                content: Content::Texts(texts),
+                input_tokens: request.input_tokens,
+                ..Prompt::text("")
+            };
+        }
         let nonce = self.nonce_of(request, nonce);
         let prompt = match (request.prompt, source) {
             (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
@@ -702,6 +756,7 @@ impl Schedule {
         if let Some(pictures) = &spec.pictures {
             pictures.digest(&mut digest);
         }
+        spec.batch.digest(&mut digest);
         digest.text(self.cache().name());
         digest.maybe(self.count().map(u64::from));
         for index in 0..self.count().unwrap_or(HASHED_OF_ENDLESS) {

@@ -58,6 +58,7 @@ impl Bench {
                 stop: Stop::Count(1),
                 prompts: PromptSource::fixed("hi"),
                 pictures: None,
+                batch: workload::Batch::One,
                 output: OutputLength::Drawn(Lengths::Fixed(Tokens::new(4))),
                 output_forced: false,
                 cache: CacheRegime::AsIs,

@@ -54,7 +54,14 @@ impl Answer {
     }
 
     /// The whole answer as one JSON body, due at `at_ns`.
-    pub(super) fn whole(self, at_ns: u64) -> Step {
+    pub(super) fn whole(mut self, at_ns: u64) -> Step {
+        if let Some(mut body) = self.ask.results.take() {
+            let tokens = self.ask.prompt_tokens;
+            body["id"] = json!(self.id);
+            body["model"] = json!(self.model);
+            body["usage"] = json!({"prompt_tokens": tokens, "total_tokens": tokens});
+            return self.in_one_piece(at_ns, &body.to_string());
+        }
         let text: String = (0..self.tokens).map(|token| self.word(token)).collect();
         let (object, mut choice) = if self.ask.chat {
             ("chat.completion", json!({"message": {"role": "assistant", "content": text}}))
@@ -79,12 +86,16 @@ impl Answer {
             "system_fingerprint": FINGERPRINT,
         })
         .to_string();
+        self.in_one_piece(at_ns, &body)
+    }
+
+    fn in_one_piece(&self, at_ns: u64, body: &str) -> Step {
         let close = if self.close {
             "server: goodput\r\nconnection: close\r\n"
         } else {
             "server: goodput\r\n"
         };
-        let bytes = whole_head(200, "application/json", body.len(), close) + &body;
+        let bytes = whole_head(200, "application/json", body.len(), close) + body;
         Step { at_ns, action: Action::Send(bytes.into_bytes()), tokens: self.tokens, last: true }
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use workload::Tokenizer;
 use workload::prompt::estimate_tokens;
 
+use super::results;
 use crate::request::Request;
 
 /// An image costs as many prompt tokens as a tile of a common vision encoder,
@@ -25,6 +26,21 @@ pub(super) struct Ask {
     pub(super) limit: Option<u32>,
     pub(super) min_tokens: u32,
     pub(super) ignore_eos: bool,
+    /// The answer's vectors or scores, where it has no tokens.
+    pub(super) results: Option<Value>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Text after a prompt.
+    Completion,
+    /// Text after messages.
+    Chat,
+    /// A vector of each text.
+    Vectors,
+    /// A score of each document.
+    Scores,
 }
 
 /// Why a body is not answered with text.
@@ -83,6 +99,30 @@ struct StreamOptions {
     continuous_usage_stats: Option<bool>,
 }
 
+/// A body of the embeddings endpoint, with texts or with messages.
+#[derive(Deserialize)]
+struct ToEmbed {
+    model: Option<String>,
+    input: Option<OneOrMany>,
+    messages: Option<Vec<Message>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// A body of the rerank endpoint.
+#[derive(Deserialize)]
+struct ToRank {
+    model: Option<String>,
+    query: String,
+    documents: Vec<String>,
+    top_n: Option<u32>,
+}
+
 #[derive(Deserialize)]
 struct Message {
     content: Option<Content>,
@@ -121,8 +161,7 @@ impl Ask {
         chat: bool,
         tokenizer: Option<&dyn Tokenizer>,
     ) -> Result<Self, Refused> {
-        let body: Body = serde_json::from_slice(body)
-            .map_err(|error| Refused::bad(format!("the body was not understood: {error}"), None))?;
+        let body: Body = understood(body)?;
         refuse_unmade(&body)?;
         let prompt_tokens = if chat {
             let messages = body.messages.as_deref().filter(|messages| !messages.is_empty());
@@ -159,7 +198,52 @@ impl Ask {
             limit,
             min_tokens: body.min_tokens.unwrap_or(0),
             ignore_eos: body.ignore_eos.unwrap_or(false),
+            results: None,
         })
+    }
+
+    /// Reads a body of any kind.
+    pub(super) fn of_kind(
+        kind: Kind,
+        body: &[u8],
+        tokenizer: Option<&dyn Tokenizer>,
+    ) -> Result<Self, Refused> {
+        match kind {
+            Kind::Completion => Self::read(body, false, tokenizer),
+            Kind::Chat => Self::read(body, true, tokenizer),
+            Kind::Vectors => {
+                let body: ToEmbed = understood(body)?;
+                let (tokens, texts) = body.texts(tokenizer)?;
+                Ok(Self::without_tokens(body.model, tokens, results::vectors_body(&texts)))
+            }
+            Kind::Scores => {
+                let body: ToRank = understood(body)?;
+                if body.documents.is_empty() {
+                    let message = "documents must hold a document";
+                    return Err(Refused::bad(message, Some("documents")));
+                }
+                let query = text_tokens(&body.query, tokenizer);
+                let pair = |text: &String| query.saturating_add(text_tokens(text, tokenizer));
+                let tokens = body.documents.iter().map(pair).fold(0, u32::saturating_add);
+                let scores = results::scores_body(&body.query, &body.documents, body.top_n);
+                Ok(Self::without_tokens(body.model, tokens, scores))
+            }
+        }
+    }
+
+    fn without_tokens(model: Option<String>, prompt_tokens: u32, results: Value) -> Self {
+        Self {
+            chat: false,
+            model,
+            stream: false,
+            include_usage: false,
+            continuous_usage: false,
+            prompt_tokens,
+            limit: None,
+            min_tokens: 0,
+            ignore_eos: false,
+            results: Some(results),
+        }
     }
 
     /// Refuses another model than the one served.
@@ -184,6 +268,32 @@ impl Ask {
     }
 }
 
+fn understood<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body)
+        .map_err(|error| Refused::bad(format!("the body was not understood: {error}"), None))
+}
+
+impl ToEmbed {
+    /// Tokens, and the text of each vector.
+    fn texts(&self, tokenizer: Option<&dyn Tokenizer>) -> Result<(u32, Vec<String>), Refused> {
+        if let Some(messages) = self.messages.as_deref().filter(|messages| !messages.is_empty()) {
+            let tokens = messages.iter().map(|message| message.tokens(tokenizer));
+            let text = messages.iter().map(Message::text).collect::<Vec<_>>().join("\n");
+            return Ok((tokens.fold(0, u32::saturating_add), vec![text]));
+        }
+        let texts = match &self.input {
+            Some(OneOrMany::One(text)) => vec![text.clone()],
+            Some(OneOrMany::Many(texts)) if !texts.is_empty() => texts.clone(),
+            _ => {
+                let message = "input must be a text or a list of texts";
+                return Err(Refused::bad(message, Some("input")));
+            }
+        };
+        let tokens = texts.iter().map(|text| text_tokens(text, tokenizer));
+        Ok((tokens.fold(0, u32::saturating_add), texts))
+    }
+}
+
 fn refuse_unmade(body: &Body) -> Result<(), Refused> {
     let several = |count: Option<u32>| count.is_some_and(|count| count != 1);
     let logprobs = match &body.logprobs {
@@ -205,6 +315,16 @@ fn refuse_unmade(body: &Body) -> Result<(), Refused> {
 }
 
 impl Message {
+    fn text(&self) -> String {
+        match &self.content {
+            None => String::new(),
+            Some(Content::Text(text)) => text.clone(),
+            Some(Content::Parts(parts)) => {
+                parts.iter().filter_map(|part| part.text.as_deref()).collect()
+            }
+        }
+    }
+
     fn tokens(&self, tokenizer: Option<&dyn Tokenizer>) -> u32 {
         match &self.content {
             None => 0,

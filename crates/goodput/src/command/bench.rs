@@ -15,7 +15,7 @@ use report::lang::Lang;
 use report::number::short;
 use serde_json::json;
 use store::{Output, PartWriter, RunDirectory, RunId};
-use wire::api::{Api, RequestSpec};
+use wire::api::{Api, RequestSpec, Yields};
 use wire::run::Manifest;
 use workload::prompt::RunNonce;
 use workload::schedule::{Note, Schedule};
@@ -418,6 +418,7 @@ impl Session<'_> {
             api: self.plan.api.name().to_owned(),
             endpoint: match self.plan.api {
                 Api::OpenaiCompletions => Endpoint::Completions,
+                api if api.entry().yields != Yields::Tokens => Endpoint::Results,
                 _ => Endpoint::Chat,
             },
             load: LoadFacts {

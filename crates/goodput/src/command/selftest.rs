@@ -247,6 +247,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
         stop: Stop::Count(level.count),
         prompts: PromptSource::fixed("selftest"),
         pictures: None,
+        batch: workload::Batch::One,
         output: OutputLength::Drawn(Lengths::Fixed(Tokens::new(level.tokens))),
         output_forced: true,
         cache: CacheRegime::AsIs,

@@ -122,7 +122,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "backend",
         One("API"),
         Other("openai-chat is the default; the path follows from it"),
-        "API: openai-chat, openai (= openai-completions, vllm), openai-responses, anthropic, ollama, tgi, sglang, triton [openai-chat]",
+        "API: openai-chat, openai (= openai-completions, vllm), openai-responses, anthropic, ollama, tgi, sglang, triton; openai-embeddings, openai-embeddings-chat, vllm-pooling, rerank (= vllm-rerank) [openai-chat]",
     ),
     flag(TARGET, "model", One("NAME"), Same, "Model asked for [the first that /v1/models names]"),
     flag(
@@ -317,7 +317,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "dataset-name",
         One("NAME"),
         Other("hf and speed_bench take a local file"),
-        "Where prompts come from: random, random-mm, prefix_repetition, sharegpt, custom, custom_image, custom_audio, hf, burstgpt, azure, mooncake, timed_trace, sonnet, spec_bench, speed_bench [random]",
+        "Where prompts come from: random, random-mm, random-rerank, prefix_repetition, sharegpt, custom, custom_image, custom_audio, hf, burstgpt, azure, mooncake, timed_trace, sonnet, spec_bench, speed_bench [random]",
     ),
     flag(
         DATA,
@@ -421,6 +421,20 @@ pub(crate) const BENCH: &[Flag] = &[
         One("N"),
         Other("--osl is taken too, and wins"),
         "Output limit of prefix_repetition [128]",
+    ),
+    flag(
+        DATA,
+        "random-batch-size",
+        One("N"),
+        Other("-n counts requests, and not texts"),
+        "Texts of a request to openai-embeddings or vllm-pooling; documents of one to rerank [1]",
+    ),
+    flag(
+        DATA,
+        "no-reranker",
+        Nothing,
+        Same,
+        "Documents of random-rerank are embedded by themselves: query and documents are of the whole length, and --random-batch-size counts the query",
     ),
     flag(
         DATA,

@@ -33,8 +33,6 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "it concerns speech data sets from a hub, which are not read; use custom_audio",
     ),
     ("asr-max-audio-len-sec", "see --asr-min-audio-len-sec"),
-    ("random-batch-size", "batched embeddings come in a later version"),
-    ("no-reranker", "rerank APIs are not supported"),
     ("hf-subset", "nothing is fetched from a hub; give the subset's file with --dataset-path"),
     ("hf-split", "nothing is fetched from a hub; give the split's file with --dataset-path"),
     ("hf-name", "columns decide, not a name; give them with --dataset-column"),

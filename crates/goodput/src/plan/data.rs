@@ -9,7 +9,7 @@ use wire::api::Api;
 use wire::dataset::DatasetNotes;
 use wire::dataset::columns::{Columns, Field};
 use wire::dataset::sonnet;
-use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, WRITTEN, named, refused};
+use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, WRITTEN, named};
 use workload::prompt::{Order, PromptSource};
 use workload::schedule::OutputLength;
 use workload::{Lengths, Replay, Tokenizer, estimate_tokens};
@@ -125,15 +125,9 @@ fn beside(
 fn entry(reader: &mut Reader<'_>, name: &str) -> Option<&'static Entry> {
     let entry = named(name);
     if entry.is_none() {
-        match refused(name) {
-            Some(reason) => reader.wrong("dataset-name", format!("{name} is not read: {reason}")),
-            None => {
-                let read = DATASETS.iter().map(|entry| entry.name);
-                let names: Vec<_> = WRITTEN.iter().copied().chain(read).collect();
-                let rule = format!("{name:?} is not one of {}", names.join(", "));
-                reader.wrong("dataset-name", rule);
-            }
-        }
+        let read = DATASETS.iter().map(|entry| entry.name);
+        let names: Vec<_> = WRITTEN.iter().copied().chain(read).collect();
+        reader.wrong("dataset-name", format!("{name:?} is not one of {}", names.join(", ")));
     }
     entry
 }

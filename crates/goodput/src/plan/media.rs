@@ -137,7 +137,10 @@ pub(super) fn check(
     let (what, name) = (missing.name(), api.name());
     reader.wrong(
         "backend",
-        format!("{name} takes no {what}, and the prompts hold some; {} does", able.join(", ")),
+        format!(
+            "{name} takes no {what}, and the prompts hold some; give --backend {}",
+            able.join(" or ")
+        ),
     );
 }
 

@@ -8,7 +8,7 @@ use measure::facts::WorkloadFacts;
 use wire::api::Api;
 use workload::prompt::PromptSource;
 use workload::schedule::OutputLength;
-use workload::{Mix, Part, Prefixes, Routing, Tokenizer, named_weight};
+use workload::{Batch, Mix, Part, Prefixes, Routing, Tokenizer, named_weight};
 
 use super::{Sent, sent};
 use crate::flags::{self, Flag, Reader, Settings, Takes, UsageError};
@@ -100,8 +100,17 @@ pub(super) fn mix(
 /// What is sent, of which the parts say what is not prompts.
 fn whole(prompts: PromptSource, output: OutputLength, facts: WorkloadFacts) -> Sent {
     let routing = Routing::default();
-    let (prefixes, replay) = (Prefixes::NONE, None);
-    Sent { prompts, pictures: None, prefixes, output, output_forced: false, routing, facts, replay }
+    Sent {
+        prompts,
+        pictures: None,
+        prefixes: Prefixes::NONE,
+        batch: Batch::One,
+        output,
+        output_forced: false,
+        routing,
+        facts,
+        replay: None,
+    }
 }
 
 /// About how many tokens an answer has.
@@ -272,6 +281,7 @@ impl Written {
             prompts: sent.prompts,
             pictures: sent.pictures,
             prefixes: sent.prefixes,
+            batch: sent.batch,
             output: sent.output,
             output_forced: sent.output_forced,
             // One text for all requests is repeated by its nature.

@@ -119,9 +119,6 @@ fn an_unknown_data_set_or_column_names_those_that_are() {
     let told = dry(&workplace, &["--dataset-name", "poems"]).exits(2);
     let names: Vec<_> = DATASETS.iter().map(|entry| entry.name).collect();
     told.says(&names);
-    for name in ["random-rerank"] {
-        dry(&workplace, &["--dataset-name", name]).exits(2).says(&[name, "is not read:"]);
-    }
     let file = workplace.file("rows.json", content_of("hf"));
     let with = |column: &str| {
         dry(&workplace, &[&set("hf", file)[..], &["--dataset-column", column]].concat())

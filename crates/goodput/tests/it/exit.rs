@@ -28,7 +28,7 @@ fn usage_is_2_and_names_flag_and_allowed_values() {
         (&["--definitions", "llmperf"], &["--definitions", "goodput", "vllm-0.27"]),
         (
             &["--dataset-name", "poems"],
-            &["--dataset-name", "random, random-mm, prefix_repetition, sharegpt, custom"],
+            &["--dataset-name", "random, random-mm, random-rerank, prefix_repetition, sharegpt"],
         ),
         (&["--request-rate", "fast"], &["--request-rate", "fast"]),
         (&["--request-rate", "0"], &["--request-rate", "greater than 0"]),
@@ -69,11 +69,9 @@ fn two_mistakes_are_both_named() {
 #[test]
 fn flags_of_vllm_that_are_refused_give_their_reason() {
     let workplace = Workplace::new();
-    for (flag, reason) in [
-        ("--tokenizer-mode", "tokenizer"),
-        ("--ramp-up-strategy", "ramp"),
-        ("--hf_subset", "hub"),
-    ] {
+    for (flag, reason) in
+        [("--tokenizer-mode", "tokenizer"), ("--ramp-up-strategy", "ramp"), ("--hf_subset", "hub")]
+    {
         workplace.run(&["bench", flag, "1"]).exits(2).says(&[&flag.replace('_', "-"), reason]);
     }
     let told = workplace.run(&["bench", "--profile", "--append-result"]).exits(2);

@@ -36,6 +36,8 @@ mod objectives;
 // Several workloads in one run.
 mod mix;
 mod pages;
+// Embeddings and rerank: answers without tokens.
+mod results;
 // Adapters, models and priorities of requests, several targets.
 mod routing;
 // What can be done with a run afterwards: report, export, import, runs.

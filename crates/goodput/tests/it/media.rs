@@ -171,7 +171,7 @@ fn an_api_without_a_place_for_media_is_refused_before_the_run() {
     let rows = workplace.file("rows.jsonl", "{\"prompt\": \"x\", \"audio\": \"a.mp3\"}");
     let set = ["--dataset-name", "custom_audio", "--dataset-path", rows];
     let told = refused(&[&set[..], &["--backend", "anthropic"]].concat());
-    told.says(&["anthropic takes no audio", "openai-chat does"]);
+    told.says(&["anthropic takes no audio", "give --backend openai-chat"]);
     let film = "{(720, 1280, 16): 1.0}";
     let set = ["--dataset-name", "random-mm", "--random-mm-bucket-config", film];
     refused(&set).says(&["--random-mm-bucket-config", "is a video"]);

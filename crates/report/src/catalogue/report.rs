@@ -33,6 +33,8 @@ texts! {
     HEADLINE_ATTAINED = " ({share} attained)", "（达标率 {share}）";
     HEADLINE_OF = "of the {ok} of {total} ok: ", "{total} 个请求中成功的 {ok} 个：";
     HEADLINE_OUTPUT = "{rate} output tok/s", "输出 {rate} tok/s";
+    HEADLINE_INPUT = "{rate} input tok/s", "输入 {rate} tok/s";
+    HEADLINE_NO_INPUT = "input tok/s n/a", "输入 tok/s n/a";
     HEADLINE_NO_OUTPUT = "output tok/s n/a", "输出 tok/s n/a";
 
     // Definitions.

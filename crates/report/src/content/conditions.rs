@@ -23,11 +23,16 @@ pub(super) fn definitions(page: &mut Document, summary: &Summary) {
     let lang = page.lang;
     page.section("definitions", &lang.fill(words::DEFINITIONS, &[("name", &card.name)]));
     let span = |end| format!("{} → {}", lang.pick(card.ttft_start), lang.pick(end));
-    page.figure("ttft_ms", symbol("TTFT"), &span(card.ttft_end));
+    let generates = summary.facts.endpoint.generates();
+    if generates {
+        page.figure("ttft_ms", symbol("TTFT"), &span(card.ttft_end));
+    }
     page.figure("e2el_ms", symbol("E2EL"), &span(card.e2el_end));
-    page.figure("tpot_ms", symbol("TPOT"), lang.pick(card.tpot));
-    page.figure("icl_ms", words::GAPS, lang.pick(card.itl_unit));
-    page.pair(words::TOKEN_COUNTS, &token_source(summary, lang));
+    if generates {
+        page.figure("tpot_ms", symbol("TPOT"), lang.pick(card.tpot));
+        page.figure("icl_ms", words::GAPS, lang.pick(card.itl_unit));
+        page.pair(words::TOKEN_COUNTS, &token_source(summary, lang));
+    }
     page.pair(words::PERCENTILES, lang.pick(card.percentiles));
     page.pair(words::FAILURES, lang.pick(card.failures));
     if summary.facts.load.kind == LoadKind::Capped {

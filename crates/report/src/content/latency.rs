@@ -273,37 +273,42 @@ fn part_words(part: &Part, lang: Lang) -> String {
 
 fn slice_table(page: &mut Document, title: &str, slices: &[Slice]) {
     let lang = page.lang;
+    // Why there is none is said of the whole; here it would be a column.
+    let figure = |of: &Distribution, name: &str| match of.n {
+        0 => "–".to_owned(),
+        _ => bounded(of, name, lang),
+    };
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|(_, _, of)| slices.iter().any(|slice| of(slice).n > 0)).collect();
     let row = |slice: &Slice| {
-        // Why there is none is said of the whole; here it would be a column.
-        let figure = |of: &Distribution, name: &str| match of.n {
-            0 => "–".to_owned(),
-            _ => bounded(of, name, lang),
-        };
-        let mut cells = vec![
-            part_words(&slice.of, lang),
-            count(slice.n),
-            count(slice.ok),
-            figure(&slice.ttft, "p50"),
-            figure(&slice.ttft, "p99"),
-            figure(&slice.tpot, "p50"),
-            figure(&slice.e2el, "p50"),
-            figure(&slice.e2el, "p99"),
-        ];
+        let mut cells = vec![part_words(&slice.of, lang), count(slice.n), count(slice.ok)];
+        cells.extend(columns.iter().map(|(_, name, of)| figure(of(slice), name)));
         cells.extend(slice.attained.map(|attained| match attained.of {
             0 => "–".to_owned(),
             of => percent(attained.good as f64 / of as f64),
         }));
         Row { about: None, cells }
     };
-    let ok = lang.pick(words::COLUMN_OK);
-    let mut titles =
-        vec![title, "n", ok, "TTFT P50", "TTFT P99", "TPOT P50", "E2EL P50", "E2EL P99"];
+    let mut titles = vec![title, "n", lang.pick(words::COLUMN_OK)];
+    titles.extend(columns.iter().map(|(title, _, _)| *title));
     if slices.iter().any(|slice| slice.attained.is_some()) {
         titles.push(lang.pick(words::COLUMN_ATTAINED));
     }
     let titles = titles.into_iter().map(str::to_owned).collect();
     page.table(titles, slices.iter().map(row).collect());
 }
+
+/// A column of slices: its title, the figure and what it is of.
+type Column = (&'static str, &'static str, fn(&Slice) -> &Distribution);
+
+/// The columns of slices; one in which no slice has anything is left out.
+const COLUMNS: &[Column] = &[
+    ("TTFT P50", "p50", |slice| &slice.ttft),
+    ("TTFT P99", "p99", |slice| &slice.ttft),
+    ("TPOT P50", "p50", |slice| &slice.tpot),
+    ("E2EL P50", "p50", |slice| &slice.e2el),
+    ("E2EL P99", "p99", |slice| &slice.e2el),
+];
 
 /// Request- and token-weighted means side by side, and why they differ.
 fn weights(page: &mut Document, summary: &Summary) {

@@ -85,7 +85,13 @@ fn headline(summary: &Summary, lang: Lang) -> String {
     } else {
         String::new()
     };
-    for (symbol, key, name) in [("TTFT P99", "ttft_ms", "p99"), ("TPOT P50", "tpot_ms", "p50")] {
+    let generates = summary.facts.endpoint.generates();
+    let figures = if generates {
+        [("TTFT P99", "ttft_ms", "p99"), ("TPOT P50", "tpot_ms", "p50")]
+    } else {
+        [("E2EL P50", "e2el_ms", "p50"), ("E2EL P99", "e2el_ms", "p99")]
+    };
+    for (symbol, key, name) in figures {
         let figures = distribution(&summary.metrics, key).filter(|figures| figures.n > 0);
         let part = match figures.and_then(|figures| Some((figures, figures.figure(name)?))) {
             Some((figures, ms)) => {
@@ -95,7 +101,11 @@ fn headline(summary: &Summary, lang: Lang) -> String {
         };
         parts.push(format!("{}{part}", std::mem::take(&mut of)));
     }
-    parts.push(match summary.throughput.output_tok_s {
+    let throughput = &summary.throughput;
+    let rate = if generates { throughput.output_tok_s } else { throughput.input_tok_s };
+    parts.push(match rate {
+        Some(rate) if !generates => lang.fill(words::HEADLINE_INPUT, &[("rate", &short(rate))]),
+        None if !generates => lang.pick(words::HEADLINE_NO_INPUT).to_owned(),
         Some(rate) => lang.fill(words::HEADLINE_OUTPUT, &[("rate", &short(rate))]),
         None => lang.pick(words::HEADLINE_NO_OUTPUT).to_owned(),
     });

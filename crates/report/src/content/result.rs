@@ -28,7 +28,12 @@ pub(super) fn throughput(page: &mut Document, summary: &Summary) {
         ("req_s", rates.req_s),
         ("wasted_tok_s", rates.wasted_tok_s),
     ];
+    let generates = summary.facts.endpoint.generates();
     for (key, value) in rows {
+        // Why the others are missing is said once, of the latencies.
+        if !generates && ["output_tok_s", "total_tok_s", "wasted_tok_s"].contains(&key) {
+            continue;
+        }
         let Some(metric) = find(key) else { continue };
         let value = match value {
             Some(value) => format!("{} {}", short(value), metric.unit.symbol()),
@@ -37,7 +42,9 @@ pub(super) fn throughput(page: &mut Document, summary: &Summary) {
         page.figure(metric.key, symbol(metric.symbol), &value);
     }
     page.pair(words::IN_STEADY, &in_steady(summary, lang));
-    page.figure("interactivity_tok_s", words::INTERACTIVITY, &interactivity(summary, lang));
+    if generates {
+        page.figure("interactivity_tok_s", words::INTERACTIVITY, &interactivity(summary, lang));
+    }
     if let Some(peaks) = summary.peaks {
         let (events, requests) =
             (short(peaks.max_output_tokens_per_s), count(peaks.max_concurrent_requests));
@@ -58,6 +65,11 @@ fn in_steady(summary: &Summary, lang: Lang) -> String {
             lang.fill(words::NO_OUTPUT_RATE, &[("why", &why)])
         }
     };
+    if !summary.facts.endpoint.generates()
+        && let Some(rate) = steady.req_s
+    {
+        return lang.fill(words::REQUEST_RATE, &[("rate", &short(rate))]);
+    }
     let requests = match steady.req_s {
         Some(rate) => lang.fill(words::REQUEST_RATE, &[("rate", &short(rate))]),
         None => {
@@ -120,11 +132,16 @@ pub(super) fn goodput(page: &mut Document, summary: &Summary) {
         Some(value) => format!("{} {unit}", short(value)),
         None => lang.pick(words::NO_WINDOW).to_owned(),
     };
+    let tokens = if summary.facts.endpoint.generates() {
+        rate(goodput.tok_s, "tok/s")
+    } else {
+        "n/a".to_owned()
+    };
     let rates = lang.fill(
         words::GOODPUT_RATES,
         &[
             ("requests", &rate(goodput.req_s, "req/s")),
-            ("tokens", &rate(goodput.tok_s, "tok/s")),
+            ("tokens", &tokens),
             ("window", &window(summary, lang)),
         ],
     );

@@ -18,6 +18,7 @@ pub(crate) fn schedule(
         stop: Stop::Count(count),
         prompts,
         pictures: None,
+        batch: workload::Batch::One,
         output: OutputLength::Unlimited,
         output_forced: false,
         cache,
@@ -33,7 +34,7 @@ pub(crate) fn schedule(
 pub(crate) fn texts(schedule: &Schedule, nonce: u64) -> Vec<String> {
     let text = |request| match schedule.prompt(&request, RunNonce::new(nonce)).content {
         Content::Text(text) => text,
-        Content::Messages(_) => panic!("a written prompt is a text"),
+        Content::Texts(_) | Content::Messages(_) => panic!("a written prompt is a text"),
     };
     schedule.requests().map(text).collect()
 }

@@ -158,6 +158,10 @@ pub(super) fn with_content(
 pub(super) fn tokens_of(content: &Content, count: &dyn Fn(&str) -> u32) -> Result<Tokens, Reason> {
     let (blank, tokens) = match content {
         Content::Text(text) => (text.trim().is_empty(), count(text)),
+        Content::Texts(texts) => (
+            texts.iter().all(|text| text.trim().is_empty()),
+            texts.iter().map(|text| count(text)).fold(0, u32::saturating_add),
+        ),
         Content::Messages(messages) => {
             let counts = messages.iter().map(|message| count(&message.content));
             let empty =

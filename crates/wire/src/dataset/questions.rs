@@ -88,6 +88,7 @@ mod tests {
 
     fn texts(prompts: &[Prompt]) -> Vec<String> {
         let text = |prompt: &Prompt| match &prompt.content {
+            Content::Texts(_) => panic!("one prompt"),
             Content::Text(text) => text.clone(),
             Content::Messages(messages) => messages.last().unwrap().content.clone(),
         };

@@ -98,7 +98,7 @@ mod tests {
     fn text(prompt: &Prompt) -> &str {
         match &prompt.content {
             Content::Text(text) => text,
-            Content::Messages(_) => panic!("a text"),
+            Content::Texts(_) | Content::Messages(_) => panic!("a text"),
         }
     }
 

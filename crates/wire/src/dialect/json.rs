@@ -184,6 +184,34 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
+/// True for a list with an element or a text with a letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Filled(pub(super) bool);
+
+impl<'de> Deserialize<'de> for Filled {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FilledVisitor;
+        impl<'de> Visitor<'de> for FilledVisitor {
+            type Value = Filled;
+            expecting!("a list or a text");
+            absent!(bool number null map);
+
+            fn visit_str<E>(self, text: &str) -> Result<Filled, E> {
+                Ok(Filled(!text.is_empty()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Filled, A::Error> {
+                let mut filled = false;
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    filled = true;
+                }
+                Ok(Filled(filled))
+            }
+        }
+        deserializer.deserialize_any(FilledVisitor)
+    }
+}
+
 /// An object read as `T`; anything else as absent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lax<T>(pub(super) Option<T>);

@@ -9,6 +9,7 @@ mod json;
 mod ollama;
 mod openai;
 mod responses;
+mod results;
 mod sglang;
 mod template;
 mod tgi;
@@ -17,7 +18,7 @@ mod whole;
 
 use measure::{Answer, Carries, FailureKind, ReasoningDisclosure, Tokens, TokensSource, Warnings};
 
-use crate::api::{Api, EndMark};
+use crate::api::{Api, EndMark, Yields};
 use json::Fault;
 pub use template::Forms;
 use template::{Channel, Fitting, Trace, Varying};
@@ -78,6 +79,8 @@ pub struct Listener {
     aborted: bool,
     redacted_reasoning: bool,
     no_prompt_count: bool,
+    /// Results asked for, where the API gives such.
+    wanted_results: u32,
     finish_reasons: u32,
     logprobs: u32,
     /// Best completion count so far, running or final.
@@ -162,6 +165,7 @@ impl Listener {
             summarised_reasoning: false,
             redacted_reasoning: false,
             no_prompt_count: false,
+            wanted_results: 1,
         }
     }
 
@@ -255,7 +259,13 @@ impl Listener {
             Api::OpenaiResponses => responses::VARYING,
             Api::Ollama | Api::OllamaGenerate => ollama::VARYING,
             Api::Tgi => tgi::VARYING,
-            Api::Anthropic | Api::Sglang | Api::Triton => &[],
+            Api::Anthropic
+            | Api::Sglang
+            | Api::Triton
+            | Api::Embeddings
+            | Api::EmbeddingsChat
+            | Api::Pooling
+            | Api::Rerank => &[],
         }
     }
 
@@ -295,6 +305,12 @@ impl Listener {
             Api::Tgi => tgi::hear(data, self),
             Api::Sglang => sglang::hear(data, self),
             Api::Triton => triton::hear(data, self),
+            // They send one body and no events, so that an event is none of
+            // theirs.
+            Api::Embeddings | Api::EmbeddingsChat | Api::Pooling | Api::Rerank => {
+                self.wrong_result("the answer is a stream of events");
+                Ok(())
+            }
         }
     }
 
@@ -311,6 +327,9 @@ impl Listener {
                 self.answer.warnings.add(Warnings::NONSTANDARD_JSON);
             }
         }
+        if self.api.entry().yields != Yields::Tokens {
+            return Some(self.close_result());
+        }
         let output = self.now.carries.is_output();
         let choice = self.now.choice.unwrap_or(0);
         let mut carries = Carries::WHOLE;
@@ -324,6 +343,18 @@ impl Listener {
         self.arrivals = u32::from(output);
         self.terminal = true;
         Some(Heard { carries, tokens: 0, choice })
+    }
+
+    /// The row of an answer that has no tokens.
+    fn close_result(&mut self) -> Heard {
+        self.terminal = true;
+        let kind = if self.in_band { Carries::ERROR } else { Carries::RESULT };
+        Heard { carries: self.now.carries.with(kind), tokens: 0, choice: 0 }
+    }
+
+    /// Says how many results were asked for, of an API that gives such.
+    pub fn expect_results(&mut self, count: u32) {
+        self.wanted_results = count;
     }
 
     /// Turns what the event said into its row.
@@ -434,13 +465,14 @@ impl Listener {
         let bundled = self.api != Api::Sglang
             && self.answer.first_event_tokens.is_some_and(|tokens| tokens.get() > 1);
         let streamed = !self.answer.warnings.has(Warnings::NOT_STREAMED);
+        let generates = self.api.entry().yields == Yields::Tokens;
         let warnings = &mut self.answer.warnings;
         for (applies, warning) in [
             (self.choices_with_output.len() > 1, Warnings::N_GT_1),
             (self.no_prompt_count, Warnings::NO_PROMPT_TOKENS),
             (finished && hidden, Warnings::HIDDEN_REASONING),
             (finished && bundled, Warnings::FIRST_CHUNK_BUNDLED),
-            (finished && completion.is_none(), Warnings::NO_USAGE),
+            (finished && generates && completion.is_none(), Warnings::NO_USAGE),
             (finished && self.api.has_choices() && streamed && !self.done, Warnings::MISSING_DONE),
             (
                 finished && self.api.has_choices() && self.finish_reasons == 0,
@@ -598,6 +630,17 @@ impl Listener {
     fn terminal(&mut self) {
         self.trace.beyond();
         self.terminal = true;
+    }
+
+    /// Vectors or scores, as many as were asked for; none is an empty answer.
+    fn results(&mut self, count: u32) {
+        self.arrivals = u32::from(count > 0);
+    }
+
+    /// An answer whose results are not those that were asked for.
+    fn wrong_result(&mut self, message: &str) {
+        self.malformed = true;
+        self.answer.message.get_or_insert_with(|| message.to_owned());
     }
 
     /// An error object inside the stream; the first one counts.

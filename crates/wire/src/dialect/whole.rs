@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::json::{Fault, Lax, Name, Text};
-use super::{Listener, anthropic, ollama, openai, responses, sglang, tgi, triton};
+use super::{Listener, anthropic, ollama, openai, responses, results, sglang, tgi, triton};
 use crate::api::Api;
 
 /// An error in the shapes that servers give it in a body of its own.
@@ -70,5 +70,9 @@ pub(super) fn hear(body: &[u8], ear: &mut Listener) -> serde_json::Result<()> {
         Api::Tgi => tgi::hear_whole(body, ear),
         Api::Sglang => sglang::hear(body, ear),
         Api::Triton => triton::hear(body, ear),
+        Api::Embeddings | Api::EmbeddingsChat | Api::Pooling | Api::Rerank => {
+            let (yields, wanted) = (ear.api.entry().yields, ear.wanted_results);
+            results::hear(body, yields, wanted, ear)
+        }
     }
 }

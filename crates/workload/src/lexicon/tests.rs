@@ -95,6 +95,7 @@ fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime)
             lexicon: Arc::clone(lexicon),
         },
         pictures: None,
+        batch: crate::batch::Batch::One,
         output: OutputLength::Unlimited,
         output_forced: false,
         cache,

@@ -18,6 +18,7 @@ fn part(name: &str, weight: f64, isl: u32) -> Part {
         prompts: PromptSource::Synthetic { input: Lengths::uniform(isl, 0.25).unwrap() },
         pictures: None,
         prefixes: Prefixes::NONE,
+        batch: crate::batch::Batch::One,
         output: OutputLength::Drawn(Lengths::uniform(16, 0.25).unwrap()),
         output_forced: false,
         repeats: false,
@@ -41,6 +42,7 @@ fn spec(parts: Vec<Part>, count: u32) -> Spec {
         prompts: PromptSource::Mix(Box::new(Mix::new(parts).unwrap())),
         pictures: None,
         prefixes: Prefixes::NONE,
+        batch: crate::batch::Batch::One,
         output: OutputLength::OfPrompt { otherwise: None },
         output_forced: false,
         cache: CacheRegime::Cold,
@@ -112,6 +114,7 @@ fn equal_parts_have_different_texts_and_nonces() {
     };
     let heads = |prompts: &BTreeMap<String, Vec<Prompt>>| -> Vec<String> {
         let text = |prompt: &Prompt| match &prompt.content {
+            Content::Texts(_) => panic!("one prompt"),
             Content::Text(text) => text.split('\n').next().unwrap_or_default().to_owned(),
             Content::Messages(_) => panic!("a text"),
         };

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 fn text_of(prompt: &Prompt) -> &str {
     match &prompt.content {
         Content::Text(text) => text,
+        Content::Texts(texts) => &texts[0],
         Content::Messages(messages) => &messages[0].content,
     }
 }

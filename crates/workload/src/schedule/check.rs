@@ -4,6 +4,7 @@
 use measure::Tokens;
 
 use super::{PromptRef, Schedule};
+use crate::batch::Batch;
 use crate::lexicon::Lexicon;
 use crate::piece::Piece;
 use crate::prompt::{self, Content, Prompt, RunNonce};
@@ -120,14 +121,15 @@ impl Schedule {
         }
         let mut counts = Counts::default();
         let texts = texts.min(self.count().unwrap_or(texts));
-        let Ok(()) = self.each_counted(other, nonce, texts, |Counted { what, asked, found, .. }| {
-            if what == PROMPT {
-                counts.texts += 1;
-                counts.asked += u64::from(asked);
-                counts.found += u64::from(found);
-            }
-            Ok::<(), std::convert::Infallible>(())
-        });
+        let Ok(()) =
+            self.each_counted(other, nonce, texts, |Counted { what, asked, found, .. }| {
+                if what == PROMPT {
+                    counts.texts += 1;
+                    counts.asked += u64::from(asked);
+                    counts.found += u64::from(found);
+                }
+                Ok::<(), std::convert::Infallible>(())
+            });
         counts
     }
 
@@ -160,8 +162,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// The text that is written for request `index`, and the prefix that it
-    /// begins with, where it has one: what it is, the tokens that it was asked
+    /// The texts that are written for request `index`, one or a batch, and the
+    /// prefix that one begins with, where it has one: what it is, the tokens that it was asked
     /// to have, and it.
     fn texts_of(
         &self,
@@ -171,7 +173,12 @@ impl Schedule {
     ) -> Vec<(&'static str, u32, String)> {
         let Some(request) = self.request(index) else { return Vec::new() };
         let PromptRef::Written(asked) = request.prompt else { return Vec::new() };
-        let asked = asked.get() - lexicon.special();
+        let own = |tokens: Tokens| tokens.get() - lexicon.special();
+        if self.spec.batch != Batch::One {
+            let texts = self.batch_of(&request, nonce).into_iter();
+            return texts.map(|(tokens, text)| (PROMPT, own(tokens), text)).collect();
+        }
+        let asked = own(asked);
         let mut texts = Vec::new();
         let mut add = |what, asked, prompt: Prompt| {
             if let Content::Text(text) = prompt.content {

@@ -18,6 +18,7 @@ fn spec(load: Load, stop: Stop) -> Spec {
         stop,
         prompts: PromptSource::Synthetic { input: Lengths::uniform(64, 0.25).unwrap() },
         pictures: None,
+        batch: crate::batch::Batch::One,
         output: OutputLength::Drawn(Lengths::uniform(16, 0.25).unwrap()),
         output_forced: false,
         cache: CacheRegime::Cold,
@@ -49,7 +50,7 @@ fn text(schedule: &Schedule, index: u32, nonce: u64) -> String {
     let request = schedule.request(index).unwrap();
     match schedule.prompt(&request, RunNonce::new(nonce)).content {
         Content::Text(text) => text,
-        Content::Messages(_) => panic!("a text"),
+        Content::Texts(_) | Content::Messages(_) => panic!("a text"),
     }
 }
 

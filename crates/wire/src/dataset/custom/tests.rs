@@ -193,6 +193,7 @@ fn d11_request_bodies_are_rows() {
     )));
     assert_eq!(Value::from(prompts.len()), expect["rows"]);
     let text = |prompt: &Prompt| match &prompt.content {
+        Content::Texts(_) => panic!("one prompt"),
         Content::Messages(messages) => messages[0].content.clone(),
         Content::Text(_) => panic!("messages"),
     };

@@ -21,6 +21,7 @@ fn load(bytes: &[u8], named: &[&str]) -> (Vec<Prompt>, DatasetNotes) {
 
 fn texts(prompts: &[Prompt]) -> Vec<(String, Option<u32>)> {
     let text = |prompt: &Prompt| match &prompt.content {
+        Content::Texts(_) => panic!("one prompt"),
         Content::Text(text) => text.clone(),
         Content::Messages(messages) => messages[0].content.clone(),
     };

@@ -17,6 +17,7 @@ fn load(bytes: &[u8]) -> (Vec<Prompt>, DatasetNotes) {
 
 fn question(prompt: &Prompt) -> &str {
     match &prompt.content {
+        Content::Texts(_) => panic!("one prompt"),
         Content::Text(text) => text,
         Content::Messages(messages) => &messages.last().unwrap().content,
     }
