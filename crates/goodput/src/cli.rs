@@ -10,7 +10,7 @@ use crate::command::{
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::flags::{self, CSV, MARKDOWN, SLO, Settings, UsageError};
+use crate::flags::{self, CSV, ISOLATED, MARKDOWN, SLO, Settings, UsageError};
 use crate::output;
 
 const BENCH_EXAMPLES: &str = "\
@@ -40,6 +40,7 @@ fn command() -> Command {
                 .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the summary as one JSON object"))
                 .arg(definitions())
                 .arg(Arg::new("goodput").long("goodput").value_name("NAME:MS").num_args(1..).action(ArgAction::Append).help("Judge by these limits instead of the run's own: ttft:300 tpot:60"))
+                .arg(Arg::new("isolated").long("isolated").value_name("RUN").action(ArgAction::Append).help(ISOLATED))
                 .arg(Arg::new("slo").long("slo").value_name("SLO").action(ArgAction::Append).help(SLO))
                 .arg(Arg::new("fail-if").long("fail-if").value_name("RULE").action(ArgAction::Append).help("Exit 99 when true: 'ttft.p99 > 500ms'"))
                 .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Truth log of a server with a known clock, as sim serve writes at its end: print the client's errors against it"))
@@ -217,6 +218,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
                 definitions: &text(matches, "definitions").unwrap_or_default(),
                 goodput: many("goodput"),
                 slo: many("slo"),
+                isolated: many("isolated").into_iter().map(str::to_owned).collect(),
                 fail_if: many("fail-if"),
                 ground_truth: text(matches, "ground-truth").as_deref(),
                 asked: output::Asked {

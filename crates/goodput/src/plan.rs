@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use drive::Reuse;
 use measure::definition::PRESETS;
-use measure::facts::WorkloadFacts;
+use measure::facts::{ENGINE_FACTS, WorkloadFacts};
+use measure::fairness::Isolated;
 use measure::slo::Slo;
 use measure::threshold::Threshold;
 use measure::{Span, Tokens};
@@ -63,6 +64,8 @@ pub(crate) struct Plan {
     asked_lengths: String,
     pub(crate) template: RequestSpec,
     pub(crate) slo: Option<Slo>,
+    /// Runs in which labels were alone, read before this one.
+    pub(crate) isolated: Vec<Isolated>,
     pub(crate) thresholds: Vec<Threshold>,
     pub(crate) percentiles: Vec<f64>,
     pub(crate) rows: Option<Vec<&'static str>>,
@@ -214,6 +217,7 @@ pub(crate) fn resolve(
     }
     let thresholds = objective::thresholds(&mut reader, slo.as_ref());
     batch::check(&mut reader, api, slo.as_ref());
+    describe(&mut reader, &mut workload);
     let percentiles = percentiles(&mut reader);
     let rows = rows(&mut reader);
     let (idle_timeout, request_timeout) = timeouts(&mut reader);
@@ -247,6 +251,7 @@ pub(crate) fn resolve(
         asked_lengths,
         template,
         slo,
+        isolated: Vec::new(),
         thresholds,
         percentiles,
         rows,
@@ -480,6 +485,7 @@ fn workload(
             (_, true) => format!("synthetic text ({})", prefix::REPETITION),
             _ => "synthetic text (random)".to_owned(),
         };
+        facts.random_text = true;
         facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
         return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts, None);
@@ -556,6 +562,22 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
         continuous_usage: continuous,
         length_field: reader.choice("length-field", &fields).unwrap_or_default(),
         ..RequestSpec::new("", WirePrompt::Text(String::new()))
+    }
+}
+
+/// What is known of the workload besides where its prompts come from.
+fn describe(reader: &mut Reader<'_>, workload: &mut WorkloadFacts) {
+    let settings = reader.settings;
+    workload.use_case = settings.text("use-case").map(str::to_owned);
+    workload.output_forced = settings.is_on("ignore-eos");
+    for fact in settings.text("engine-facts").into_iter().flat_map(|list| list.split(',')) {
+        let fact = fact.trim();
+        if ENGINE_FACTS.contains(&fact) {
+            workload.engine_facts.push(fact.to_owned());
+        } else {
+            let known = ENGINE_FACTS.join(", ");
+            reader.wrong("engine-facts", format!("{fact:?} is not one of {known}"));
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::outcome::{FailureKind, Outcome};
 use crate::record::{Record, TokensSource, Warnings};
 use crate::request::Timed;
 use crate::said::{Said, said};
+use crate::slices::Part;
 use crate::slo::{Judgement, Quantity, judge};
 use crate::summary::Summary;
 use crate::unit::Span;
@@ -31,6 +32,10 @@ const RULES: &[Rule] = &[
     cache::warm_prefix_cache,
     oversampled,
     silent_url,
+    random_text_speculation,
+    random_text_moe,
+    ignore_eos_speculation,
+    tail_owner,
     latency_not_in_file,
     slo_not_measurable,
     judged_by_text,
@@ -216,6 +221,73 @@ fn silent_url(_: &Summary, records: &[Record]) -> Option<Caveat> {
             ),
         )
     })
+}
+
+/// Whether the user says so of the engine: a model's name is no evidence.
+fn engine_has(summary: &Summary, fact: &str) -> bool {
+    summary.facts.workload.engine_facts.iter().any(|known| known == fact)
+}
+
+fn random_text_speculation(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    (summary.facts.workload.random_text && engine_has(summary, "speculation")).then(|| {
+        Caveat::new(
+            "random_text_speculation",
+            said!(
+                "Prompts are words in random order and the engine speculates: how many drafted \
+                 tokens are accepted is not what real text gives, and TPOT follows it.",
+                "输入是随机词序的文本，而引擎使用投机解码：草稿 token 的接受率与真实文本不同，TPOT 随之\
+                 失真。"
+            ),
+        )
+    })
+}
+
+fn random_text_moe(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    (summary.facts.workload.random_text && engine_has(summary, "moe")).then(|| {
+        Caveat::new(
+            "random_text_moe",
+            said!(
+                "Prompts are words in random order and the model has experts: which of them are \
+                 busy is not what real text gives, so throughput may be better or worse.",
+                "输入是随机词序的文本，而模型是 MoE：专家的负载分布与真实文本不同，吞吐可能偏高或\
+                 偏低。"
+            ),
+        )
+    })
+}
+
+fn ignore_eos_speculation(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    (summary.facts.workload.output_forced && engine_has(summary, "speculation")).then(|| {
+        Caveat::new(
+            "ignore_eos_speculation",
+            said!(
+                "Answers were forced past their end (ignore_eos) and the engine speculates: what \
+                 a model writes past its end repeats itself and is easy to draft, so TPOT looks \
+                 too good.",
+                "回答被强制写满长度（ignore_eos），而引擎使用投机解码：模型在结束之后写的内容重复、\
+                 容易猜中，TPOT 因此显得偏好。"
+            ),
+        )
+    })
+}
+
+/// Who the slowest are: a P99 without it names nobody.
+fn tail_owner(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+    let owner = summary.slices.tail_owner.as_ref()?;
+    let Part::Input { from, until } = owner.of else { return None };
+    Some(Caveat::new(
+        "tail_owner",
+        said!(
+            "Prompts of {from}–{last} tokens are {slowest:.1} % of the slowest 1 % by TTFT and \
+             {all:.1} % of the requests: the tail is theirs.",
+            "TTFT 最慢的 1 % 中，{slowest:.1} % 是 {from}–{last} token 的输入，而它们只占请求的 \
+             {all:.1} %：尾延迟来自它们。",
+            from = from,
+            last = until - 1,
+            slowest = owner.of_slowest * 100.0,
+            all = owner.of_all * 100.0,
+        ),
+    ))
 }
 
 fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> {

@@ -2,6 +2,7 @@
 //! what the instrument knows of itself.
 
 use crate::definition::Endpoint;
+use crate::fairness::Isolated;
 use crate::metric::Text;
 use crate::request::Settings;
 use crate::slo::Slo;
@@ -44,6 +45,8 @@ pub struct RunFacts {
     /// Aggregates that an imported file gives and that its rows cannot give,
     /// by their key in that file.
     pub as_reported: Vec<(String, f64)>,
+    /// Latencies of labels that had the server for themselves, from other runs.
+    pub isolated: Vec<Isolated>,
     /// True when the run was interrupted.
     pub interrupted: bool,
 }
@@ -118,6 +121,9 @@ pub struct LoadFacts {
     pub schedule_hash: String,
 }
 
+/// What can be said of an engine that no answer of it shows.
+pub const ENGINE_FACTS: &[&str] = &["speculation", "moe"];
+
 /// What was sent: the three conditions without which no two results compare.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadFacts {
@@ -137,6 +143,14 @@ pub struct WorkloadFacts {
     pub prefix_tokens: Option<u32>,
     /// How often each row was used, when a data set was too short.
     pub oversampled: Option<f64>,
+    /// The use case that settings and the first figures are of.
+    pub use_case: Option<String>,
+    /// True where prompts are words in random order.
+    pub random_text: bool,
+    /// True where answers were forced to their whole length (`ignore_eos`).
+    pub output_forced: bool,
+    /// What the user says of the engine: `speculation`, `moe`.
+    pub engine_facts: Vec<String>,
     /// Things to know about the workload.
     pub notes: Vec<String>,
 }

@@ -8,6 +8,7 @@ pub mod caveat;
 mod caveats;
 pub mod definition;
 pub mod facts;
+pub mod fairness;
 pub mod goodput;
 pub mod metric;
 pub mod outcome;
@@ -24,6 +25,7 @@ pub mod summary;
 pub mod threshold;
 pub mod undefined;
 pub mod unit;
+pub mod use_case;
 pub mod validity;
 pub mod window;
 

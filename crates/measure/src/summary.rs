@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::caveat::Caveat;
 use crate::definition::{ArrivalMark, Definition, SERVICE, ThroughputWindow, WithoutSamples};
 use crate::facts::{LoadKind, RunFacts};
+use crate::fairness::{Fairness, fairness};
 use crate::goodput::{Goodput, goodput, goodput_window};
 use crate::metric::{How, METRICS, Metric, Text};
 use crate::outcome::{FailureKind, Outcome};
@@ -47,10 +48,14 @@ pub struct Summary {
     pub steady: Steady,
     /// Goodput, when an SLO was given.
     pub goodput: Option<Goodput>,
+    /// The same with latencies from the actual send.
+    pub service_goodput: Option<Goodput>,
     /// Token totals.
     pub tokens: TokenTotals,
     /// The run by prompt length and by label.
     pub slices: Slices,
+    /// Fairness between the values of each label that takes two or more.
+    pub fairness: Vec<Fairness>,
     /// Peer-style peaks, under presets whose tool prints them.
     pub peaks: Option<Peaks>,
     /// Whether the run can be trusted.
@@ -177,6 +182,10 @@ pub struct Steady {
     pub req_s: Option<f64>,
     /// Mean in flight.
     pub mean_in_flight: Option<f64>,
+    /// Goodput of requests intended inside, when an SLO was given.
+    pub goodput: Option<Goodput>,
+    /// Failed and empty ÷ ended, of requests intended inside.
+    pub error_rate: Option<f64>,
     /// Distributions of requests intended inside, followed to their end.
     pub metrics: Vec<(&'static str, Distribution)>,
 }
@@ -235,6 +244,11 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
         interactivity_tok_s: interactivity(&metrics),
         throughput: throughput(&timed, &tokens, windows.throughput_s),
         steady: steady(&timed, records, facts),
+        fairness: fairness(records, goodput.as_ref().map(|goodput| &goodput.slo), &facts.isolated),
+        service_goodput: facts
+            .slo
+            .as_ref()
+            .map(|slo| self::goodput(&service, slo, windows.goodput_s)),
         goodput,
         peaks: (definition.window == ThroughputWindow::WholeRun).then(|| peaks(&timed)).flatten(),
         validity: validity(records, facts, ttft),
@@ -591,6 +605,8 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
             output_tok_s: None,
             req_s: None,
             mean_in_flight: None,
+            goodput: None,
+            error_rate: None,
             metrics: Vec::new(),
         };
     };
@@ -612,6 +628,8 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
         output_tok_s: tokens.map(|tokens| tokens / length_s),
         req_s: Some(ended as f64 / length_s),
         mean_in_flight: Some(window::mean_in_flight(records, *inside)),
+        goodput: facts.slo.as_ref().map(|slo| goodput(&intended, slo, Some(length_s))),
+        error_rate: error_rate(&intended),
         metrics: distributions(
             &intended,
             facts,
@@ -620,6 +638,17 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
         ),
         window: found,
     }
+}
+
+/// Failed and empty requests ÷ those that ended by themselves.
+fn error_rate(timed: &[Timed<'_>]) -> Option<f64> {
+    let ended = timed.iter().map(|request| request.record.outcome);
+    let (bad, all) = ended.fold((0u64, 0u64), |(bad, all), outcome| match outcome {
+        Outcome::Ok => (bad, all + 1),
+        Outcome::Empty | Outcome::Failed(_) => (bad + 1, all + 1),
+        Outcome::NotSent(_) | Outcome::Cancelled => (bad, all),
+    });
+    (all > 0).then(|| bad as f64 / all as f64)
 }
 
 /// Output tokens of one request that arrived inside a window: as counted per

@@ -108,9 +108,8 @@ impl Threshold {
         let figure = figure(left).map_err(|rule| wrong(&rule))?;
         let value = value(right.trim(), &figure)
             .ok_or_else(|| wrong("the value is not a number with ms, s or %"))?;
-        let whole_run = !matches!(figure, Figure::Metric { .. });
-        if whole_run && population != Population::Successes {
-            return Err(wrong("steady. and service. go with a metric only"));
+        if figure == Figure::ErrorRate && population == Population::Service {
+            return Err(wrong("an error is one whenever its clock starts: leave out service."));
         }
         Ok(Self { text: text.to_owned(), population, figure, op, value })
     }
@@ -138,14 +137,23 @@ impl Threshold {
                 };
                 distributions.iter().find(|(name, _)| name == key)?.1.figure(stat)
             }
-            Figure::Attainment(None) => summary.goodput.as_ref()?.attainment,
-            Figure::Attainment(Some(name)) => attainment_of(summary.goodput.as_ref()?, name),
-            Figure::Goodput => summary.goodput.as_ref()?.req_s,
+            Figure::Attainment(None) => self.goodput_of(summary)?.attainment,
+            Figure::Attainment(Some(name)) => attainment_of(self.goodput_of(summary)?, name),
+            Figure::Goodput => self.goodput_of(summary)?.req_s,
+            Figure::ErrorRate if self.population == Population::Steady => summary.steady.error_rate,
             Figure::ErrorRate => {
                 let counts = &summary.outcomes;
                 let judged = counts.ok + counts.empty + counts.failed;
                 (judged > 0).then(|| (counts.empty + counts.failed) as f64 / judged as f64)
             }
+        }
+    }
+
+    fn goodput_of<'a>(&self, summary: &'a Summary) -> Option<&'a Goodput> {
+        match self.population {
+            Population::Successes => summary.goodput.as_ref(),
+            Population::Steady => summary.steady.goodput.as_ref(),
+            Population::Service => summary.service_goodput.as_ref(),
         }
     }
 
@@ -246,6 +254,9 @@ mod tests {
             ("attainment.ttft <= 0.5", 0.5),
             ("error_rate > 1 %", 0.01),
             ("goodput < 2", 2.0),
+            ("steady.goodput < 2", 2.0),
+            ("service.attainment.ttft < 99%", 0.99),
+            ("steady.error_rate > 1%", 0.01),
         ] {
             let rule = Threshold::parse(text).unwrap_or_else(|error| panic!("{error}"));
             assert!((rule.value - value).abs() < 1e-9, "{text}: {}", rule.value);
@@ -264,7 +275,7 @@ mod tests {
             "ttft.p50 > x",
             "ttft.p50 > 5%",
             "error_rate > 3ms",
-            "steady.goodput > 1",
+            "service.error_rate > 1%",
             "ttft.p50 = 3",
         ] {
             assert!(Threshold::parse(text).is_err(), "{text}");

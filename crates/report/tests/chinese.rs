@@ -20,7 +20,7 @@ use report::lang::Lang;
 /// commands.
 const TERMS: &str = "goodput VALID DEGRADED INVALID n a P50 P90 P95 P99 P75 req tok s ms token chunk prompt \
     makespan choice usage DONE OSL SLO HTTP vLLM vllm TCP explain WORD NAME selftest ulimit \
-    slo ttft tpot e2el icl itl p99 intended_at released_at sent_at max concurrency request timeout";
+    slo isolated RUN ttft tpot e2el icl itl p99 intended_at released_at sent_at max concurrency request timeout";
 
 /// Every run under two definitions.
 fn summaries() -> Vec<(String, Summary)> {

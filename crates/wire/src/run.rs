@@ -4,6 +4,7 @@
 use measure::Span;
 use measure::definition::Endpoint;
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
+use measure::fairness::{self, Isolated};
 use measure::request::Settings;
 use measure::slo::Slo;
 use serde::{Deserialize, Serialize};
@@ -111,7 +112,18 @@ struct FactsForm {
     source_duration_s: Option<f64>,
     // Null where another tool had nothing to report.
     as_reported: Vec<(String, Option<f64>)>,
+    // Written since labels can be held against runs of their own.
+    #[serde(default)]
+    isolated: Vec<IsolatedForm>,
     interrupted: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IsolatedForm {
+    name: String,
+    value: String,
+    run_id: String,
+    figures_ms: Vec<(String, String, f64)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,6 +151,15 @@ struct WorkloadForm {
     #[serde(default)]
     prefix_tokens: Option<u32>,
     oversampled: Option<f64>,
+    // Written since there are use cases.
+    #[serde(default)]
+    use_case: Option<String>,
+    #[serde(default)]
+    random_text: bool,
+    #[serde(default)]
+    output_forced: bool,
+    #[serde(default)]
+    engine_facts: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -232,6 +253,10 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             cache_regime: facts.workload.cache_regime.clone(),
             prefix_tokens: facts.workload.prefix_tokens,
             oversampled: facts.workload.oversampled,
+            use_case: facts.workload.use_case.clone(),
+            random_text: facts.workload.random_text,
+            output_forced: facts.workload.output_forced,
+            engine_facts: facts.workload.engine_facts.clone(),
             notes: facts.workload.notes.clone(),
         },
         slo,
@@ -255,6 +280,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             .iter()
             .map(|(key, value)| (key.clone(), Some(*value)))
             .collect(),
+        isolated: facts.isolated.iter().map(isolated_form).collect(),
         interrupted: facts.interrupted,
     }
 }
@@ -297,6 +323,10 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             cache_regime: form.workload.cache_regime,
             prefix_tokens: form.workload.prefix_tokens,
             oversampled: form.workload.oversampled,
+            use_case: form.workload.use_case,
+            random_text: form.workload.random_text,
+            output_forced: form.workload.output_forced,
+            engine_facts: form.workload.engine_facts,
             notes: form.workload.notes,
         },
         slo: slo.transpose()?,
@@ -323,8 +353,31 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             .into_iter()
             .filter_map(|(key, value)| Some((key, value?)))
             .collect(),
+        isolated: form.isolated.into_iter().map(isolated).collect(),
         interrupted: form.interrupted,
     })
+}
+
+fn isolated_form(run: &Isolated) -> IsolatedForm {
+    let figures = run.figures_ms.iter();
+    let figures = figures.map(|(key, name, ms)| ((*key).to_owned(), (*name).to_owned(), *ms));
+    IsolatedForm {
+        name: run.name.clone(),
+        value: run.value.clone(),
+        run_id: run.run_id.clone(),
+        figures_ms: figures.collect(),
+    }
+}
+
+/// Figures of a name that this version does not know are left out: nothing is
+/// computed from them.
+fn isolated(form: IsolatedForm) -> Isolated {
+    let figures = form.figures_ms.into_iter().filter_map(|(key, name, ms)| {
+        let (key, name) = fairness::figures().find(|known| known.0 == key && known.1 == name)?;
+        Some((key, name, ms))
+    });
+    let figures_ms = figures.collect();
+    Isolated { name: form.name, value: form.value, run_id: form.run_id, figures_ms }
 }
 
 fn endpoint_name(endpoint: Endpoint) -> &'static str {

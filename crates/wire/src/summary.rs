@@ -7,6 +7,7 @@
 
 mod schema;
 
+use measure::fairness::Fairness;
 use measure::goodput::{Asked, Goodput};
 use measure::metric::{How, METRICS};
 use measure::slices::{Part, Slice, Slices};
@@ -38,6 +39,7 @@ pub const KEYS: &[&str] = &[
     "goodput",
     "tokens",
     "slices",
+    "fairness",
     "stages_ms",
     "efficiency",
     "validity",
@@ -68,6 +70,7 @@ pub fn to_json(summary: &Summary) -> Value {
         "goodput": summary.goodput.as_ref().map(goodput),
         "tokens": tokens(summary),
         "slices": slices(&summary.slices),
+        "fairness": map(summary.fairness.iter().map(|one| (one.label.as_str(), fairness(one)))),
         "stages_ms": [],
         "efficiency": efficiency(),
         "validity": validity(summary),
@@ -128,6 +131,7 @@ const UNASKED: &[(&str, &str)] = &[
     ("workload.tokenizer", "no tokenizer was given, so prompt lengths are not counted by one"),
     ("workload.prefix_tokens", "what these prompts have in common is not known"),
     ("workload.oversampled", "the prompts are no data set, or one that is long enough"),
+    ("workload.use_case", "no use case was given"),
     ("load.request_rate", "no rate was asked for, or one that changes by plan"),
     ("load.burstiness", "arrivals were not drawn with a burstiness, or with an infinite one"),
     ("load.users", "neither users nor a cap on concurrency were given"),
@@ -140,6 +144,9 @@ const UNASKED: &[(&str, &str)] = &[
     ("tokens.source", Undefined::NoTokenCount.text()),
     ("tokens.cached", "the server does not say which prompt tokens were cached"),
     ("steady.output_tok_s", Undefined::NoTokenCount.text()),
+    ("steady.goodput_req_s", Undefined::NoSlo.text()),
+    ("steady.attainment", Undefined::NoSlo.text()),
+    ("steady.error_rate", "no request of the steady part ended by itself"),
     ("goodput.req_s", Undefined::NoTime.text()),
     ("goodput.tok_s", Undefined::NoTime.text()),
     ("goodput.attainment", Undefined::Undecided.text()),
@@ -170,6 +177,7 @@ fn workload(summary: &Summary) -> Value {
         "cache_regime": workload.cache_regime,
         "prefix_tokens": workload.prefix_tokens,
         "oversampled": workload.oversampled,
+        "use_case": workload.use_case,
         "notes": workload.notes,
     })
 }
@@ -278,6 +286,9 @@ fn steady(steady: &Steady) -> Value {
         "output_tok_s": steady.output_tok_s,
         "req_s": steady.req_s,
         "mean_in_flight": steady.mean_in_flight,
+        "goodput_req_s": steady.goodput.as_ref().and_then(|goodput| goodput.req_s),
+        "attainment": steady.goodput.as_ref().and_then(|goodput| goodput.attainment),
+        "error_rate": steady.error_rate,
         "metrics": distributions(&steady.metrics),
     })
 }
@@ -367,6 +378,36 @@ fn slice(slice: &Slice) -> Value {
         object["attained"] = json!({ "good": attained.good, "of": attained.of });
     }
     object
+}
+
+/// A figure that is not known is left out: what it needs is in the docs.
+fn fairness(fairness: &Fairness) -> Value {
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        object.extend(value.map(|value| (key.to_owned(), value)));
+    };
+    put("jain_attainment", fairness.jain_attainment.map(|index| json!(index)));
+    put("jain_speed", fairness.jain_speed.map(|index| json!(index)));
+    let largest = fairness.largest_slowdown().map(|(value, metric, statistic, ratio)| {
+        json!({ "value": value, "metric": metric, "statistic": statistic, "ratio": ratio })
+    });
+    put("largest_slowdown", largest);
+    put("without_isolated", Some(json!(fairness.without_isolated())));
+    let values = fairness.parts.iter().map(|part| {
+        let mut of = Map::new();
+        of.extend(part.attainment.map(|share| ("attainment".to_owned(), json!(share))));
+        of.extend(part.speed_tok_s.map(|rate| ("speed_tok_s".to_owned(), json!(rate))));
+        if let Some(slowdown) = &part.slowdown {
+            let mut ratios = json!({ "isolated_run": slowdown.isolated_run });
+            for (key, name, ratio) in &slowdown.ratios {
+                ratios[key.trim_end_matches("_ms")][name] = json!(ratio);
+            }
+            of.insert("slowdown".to_owned(), ratios);
+        }
+        (part.value.as_str(), Value::Object(of))
+    });
+    put("values", Some(map(values)));
+    Value::Object(object)
 }
 
 fn part(part: &Part) -> Value {

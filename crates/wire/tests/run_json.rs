@@ -4,6 +4,7 @@
 use measure::Span;
 use measure::definition::Endpoint;
 use measure::facts::{Floor, InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
+use measure::fairness::Isolated;
 use measure::request::Settings;
 use measure::slo::{Label, Labelled, Quantity, Slo, Statistic, Term};
 use proptest::collection::vec;
@@ -72,6 +73,7 @@ fn golden_facts() -> RunFacts {
             prefix_tokens: None,
             oversampled: Some(7.5),
             notes: vec!["2 rows were skipped".to_owned()],
+            ..WorkloadFacts::default()
         },
         slo: Some(Slo {
             terms: vec![
@@ -93,6 +95,7 @@ fn golden_facts() -> RunFacts {
         request_timeout: Some(Span::from_ms(600_000)),
         source_duration_s: Some(60.25),
         as_reported: vec![("p99_tpot_ms".to_owned(), 20.9)],
+        isolated: Vec::new(),
         interrupted: true,
     }
 }
@@ -290,6 +293,8 @@ prop_compose! {
         prefix_tokens in option::of(any::<u32>()),
         oversampled in option::of(number()),
         notes in vec(text(), 0..3),
+        use_case in option::of(text()),
+        random_text in any::<bool>(),
     ) -> WorkloadFacts {
         let [source, input_lengths, output_lengths, cache_regime] = words;
         WorkloadFacts {
@@ -300,6 +305,10 @@ prop_compose! {
             cache_regime,
             prefix_tokens,
             oversampled,
+            use_case,
+            random_text,
+            output_forced: !random_text,
+            engine_facts: notes.clone(),
             notes,
         }
     }
@@ -320,7 +329,11 @@ prop_compose! {
         timeout_us in option::of(0..1i64 << 50),
         source_duration_s in option::of(number()),
         as_reported in vec((text(), number()), 0..4),
+        isolated in vec(([text(), text(), text()], number()), 0..3),
     ) -> RunFacts {
+        let isolated = isolated.into_iter().map(|([name, value, run_id], ms)| Isolated {
+            name, value, run_id, figures_ms: vec![("ttft_ms", "p50", ms), ("e2el_ms", "p99", ms)],
+        }).collect();
         let [run_id, target, api] = words;
         let [engine, model] = named;
         let [simulated, chat, interrupted] = flags;
@@ -332,7 +345,7 @@ prop_compose! {
             settings: Settings { stall_ms, reading_tok_s },
             percentiles, instrument,
             request_timeout: timeout_us.map(Span::from_us),
-            source_duration_s, as_reported, interrupted,
+            source_duration_s, as_reported, isolated, interrupted,
         }
     }
 }

@@ -21,6 +21,7 @@ use workload::prompt::RunNonce;
 use workload::schedule::{Note, Schedule};
 use workload::{Load, Phase};
 
+use crate::command::report::isolated;
 use crate::command::selftest;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,6 +40,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
     let (mut schedule, mut notes) = draw(&plan)?;
     plan::objective::name_labels(&mut plan, &schedule)?;
+    plan.isolated = isolated(settings.all("isolated"), settings.text("runs-dir"))?;
     if settings.is_on("dry-run") {
         note_unasked(&mut plan);
         take_notes(&mut plan, &schedule, &notes);
@@ -443,6 +445,7 @@ impl Session<'_> {
             request_timeout: Some(self.plan.request_timeout),
             source_duration_s: None,
             as_reported: Vec::new(),
+            isolated: self.plan.isolated.clone(),
             interrupted: true,
         }
     }

@@ -4,6 +4,7 @@
 use measure::Record;
 use measure::definition::{Definition, PRESETS};
 use measure::facts::RunFacts;
+use measure::fairness::{self, Isolated};
 use measure::slo::{Slo, labels_of};
 use measure::summary::summarise;
 use measure::threshold::Threshold;
@@ -24,6 +25,7 @@ pub(crate) struct Arguments<'a> {
     pub(crate) definitions: &'a str,
     pub(crate) goodput: Vec<&'a str>,
     pub(crate) slo: Vec<&'a str>,
+    pub(crate) isolated: Vec<String>,
     pub(crate) fail_if: Vec<&'a str>,
     pub(crate) ground_truth: Option<&'a str>,
     pub(crate) asked: Asked<'a>,
@@ -49,6 +51,24 @@ impl Read {
         self.facts.slo = Some(slo);
         Ok(())
     }
+}
+
+/// The runs of `--isolated`, as `LABEL=VALUE:RUN` or `RUN`.
+pub(crate) fn isolated(given: &[String], runs_dir: Option<&str>) -> Result<Vec<Isolated>, Failure> {
+    let mut all = Vec::new();
+    for text in given {
+        let labelled = text.split_once(':').and_then(|(label, run)| {
+            let (name, value) = label.split_once('=')?;
+            Some((Some((name, value)), run))
+        });
+        let (label, name) = labelled.unwrap_or((None, text));
+        let run = read(name, runs_dir)?;
+        let found = fairness::isolated(&run.records, &run.facts.run_id, label);
+        let found =
+            found.map_err(|rule| UsageError::new("--isolated", format!("{text:?}: {rule}")))?;
+        all.extend(found);
+    }
+    Ok(all)
 }
 
 /// Rules that this objective can decide.
@@ -78,6 +98,9 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let json = output::Json::open(arguments.json)?;
     let mut run = read(arguments.runs.first().copied().unwrap_or("latest"), arguments.runs_dir)?;
     run.judge_by(slo.as_ref())?;
+    if !arguments.isolated.is_empty() {
+        run.facts.isolated = isolated(&arguments.isolated, arguments.runs_dir)?;
+    }
     let rules = rules(&arguments.fail_if, run.facts.slo.as_ref())?;
     let definition = definition(arguments.definitions, &run.facts)?;
     let summary = summarise(&run.records, &run.facts, &definition);
@@ -102,6 +125,7 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
         ("--csv", arguments.asked.csv.is_some()),
         ("--json", arguments.json.is_some()),
         ("--fail-if", !arguments.fail_if.is_empty()),
+        ("--isolated", !arguments.isolated.is_empty()),
         ("--ground-truth", arguments.ground_truth.is_some()),
     ];
     if let Some((flag, _)) = of_one.into_iter().find(|(_, given)| *given) {

@@ -321,6 +321,7 @@ fn facts(level: &Level, schedule: &Schedule, instrument: &Instrument) -> RunFact
         request_timeout: None,
         source_duration_s: None,
         as_reported: Vec::new(),
+        isolated: Vec::new(),
         interrupted: false,
     }
 }

@@ -10,7 +10,7 @@ pub(crate) use settings::{
     Reader, Settings, add_to, for_each_secret, parse_duration, refusal, storable_url, values_of,
     with_dashes,
 };
-pub(crate) use table::{BENCH, CSV, DATA, MARKDOWN, SLO};
+pub(crate) use table::{BENCH, CSV, DATA, ISOLATED, MARKDOWN, SLO};
 pub(crate) use vllm::REFUSED;
 
 /// One flag of `bench`.

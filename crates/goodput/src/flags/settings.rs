@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use measure::Span;
+use measure::use_case::{self, USE_CASES};
 
 use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError, Vllm, named};
 
@@ -17,6 +18,7 @@ pub(crate) enum Origin {
     CommandLine,
     Environment,
     ConfigFile,
+    UseCase,
     Drawn,
 }
 
@@ -26,6 +28,7 @@ impl Origin {
             Self::CommandLine => "command line",
             Self::Environment => "environment",
             Self::ConfigFile => "config file",
+            Self::UseCase => "use case",
             Self::Drawn => "drawn",
         }
     }
@@ -112,6 +115,7 @@ impl Settings {
         if let Some(path) = settings.text("config").map(str::to_owned) {
             settings.add_config(&path, &read_config(&path)?)?;
         }
+        settings.add_use_case()?;
         Ok(settings)
     }
 
@@ -141,6 +145,35 @@ impl Settings {
             self.add(flag, values, Origin::ConfigFile);
         }
         Ok(())
+    }
+
+    /// What a use case sets, where nobody else did.
+    fn add_use_case(&mut self) -> Result<(), UsageError> {
+        let Some(name) = self.text("use-case") else { return Ok(()) };
+        let use_case = use_case::find(name).ok_or_else(|| {
+            let known: Vec<&str> = USE_CASES.iter().map(|use_case| use_case.name).collect();
+            UsageError::new("--use-case", format!("{name:?} is not one of {}", known.join(", ")))
+        })?;
+        let own_slo = self.has("slo") || self.has("goodput");
+        if use_case.needs_slo && !own_slo {
+            let rule = "slo-bound counts what meets an objective; give one with --slo or --goodput";
+            return Err(UsageError::new("--use-case", rule));
+        }
+        for setting in use_case.settings {
+            if !setting.unless.iter().any(|flag| self.has(flag)) {
+                self.add_named(setting.flag, setting.value);
+            }
+        }
+        if !own_slo && !use_case.limits.is_empty() {
+            self.add_named("slo", &use_case.slo());
+        }
+        Ok(())
+    }
+
+    fn add_named(&mut self, name: &str, value: &str) {
+        let flag = BENCH.iter().find(|flag| flag.name == name);
+        let flag = flag.expect("a use case names flags of the table; a test holds it to them");
+        self.add(flag, vec![value.to_owned()], Origin::UseCase);
     }
 
     /// The last value of a flag.
@@ -423,6 +456,33 @@ mod tests {
         let origins: Vec<_> = given.stored().into_iter().map(|s| (s.name, s.origin)).collect();
         assert!(origins.contains(&("isl".to_owned(), "environment".to_owned())));
         assert!(origins.contains(&("osl".to_owned(), "config file".to_owned())));
+    }
+
+    #[test]
+    fn a_use_case_yields_to_everybody_else_and_is_named_as_the_origin() {
+        let config = "osl = 3";
+        let given = settings(&["--use-case", "chat", "--isl", "9", "--config", "f"], config, &[]);
+        assert_eq!((given.text("isl"), given.text("osl")), (Some("9"), Some("3")));
+        let stored = given.stored();
+        let slo = stored.iter().find(|setting| setting.name == "slo").unwrap();
+        assert_eq!(
+            (slo.value.as_str(), slo.origin.as_str()),
+            ("start <= 500ms, tpot <= 50ms", "use case")
+        );
+        let given = settings(&["--goodput", "ttft:3"], "", &[("GOODPUT_USE_CASE", "chat")]);
+        assert_eq!((given.text("slo"), given.text("isl")), (None, Some("512")));
+        let given = settings(&["--use-case", "chat", "--dataset-name", "sonnet"], "", &[]);
+        assert_eq!(given.text("isl"), None);
+    }
+
+    #[test]
+    fn every_use_case_sets_flags_that_are_there() {
+        for use_case in USE_CASES.iter().filter(|use_case| !use_case.needs_slo) {
+            let given = settings(&["--use-case", use_case.name], "", &[]);
+            for setting in use_case.settings {
+                assert_eq!(given.text(setting.flag), Some(setting.value), "{}", use_case.name);
+            }
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub(crate) const MARKDOWN: &str = "Write the report as Markdown for GitHub, with
      Where GITHUB_STEP_SUMMARY names a file, the report is also added to that, without any flag";
 pub(crate) const CSV: &str = "Write one row for each request; undefined is empty, and text that a spreadsheet would compute begins with '";
 
+pub(crate) const ISOLATED: &str = "Earlier run in which a label had the server for itself, as tenant=a:RUN or RUN; latencies of the label are given against it; several times";
 pub(crate) const SLO: &str = "What a good request is, as 'ttft <= 300ms, tpot <= 50ms': ttft, ttfc, start, tpot, e2el, or icl.p99 and the like of its own gaps; \
      'tenant=a: ttft <= 1s' for requests with a label; mlperf:NAME for MLPerf's limits; several times";
 
@@ -741,6 +742,21 @@ pub(crate) const BENCH: &[Flag] = &[
         "Limits of a good request, jointly: ttft:300 tpot:60 e2el:10000, in ms",
     ),
     flag(OBJECTIVES, "slo", Each("SLO"), Ours, SLO),
+    flag(
+        OBJECTIVES,
+        "use-case",
+        One("NAME"),
+        Ours,
+        "Lengths, load, SLO and first figures of a use: chat, code-completion, long-form, summarize, agent, offline, slo-bound, custom. Any flag wins over it",
+    ),
+    flag(OBJECTIVES, "isolated", Each("RUN"), Ours, ISOLATED),
+    flag(
+        OBJECTIVES,
+        "engine-facts",
+        One("LIST"),
+        Ours,
+        "What is known of the engine, speculation,moe: the report then says what a synthetic workload hides of it",
+    ),
     flag(
         OBJECTIVES,
         "fail-if",

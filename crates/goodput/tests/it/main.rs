@@ -50,5 +50,7 @@ mod tokenizer;
 mod traces;
 // Errors of the client against a server's own clock.
 mod truth;
+// `--use-case`: what it sets, who wins over it, what the report begins with.
+mod use_cases;
 // `ui`: the local web page.
 mod ui;

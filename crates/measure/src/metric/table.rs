@@ -1146,6 +1146,88 @@ pub const METRICS: &[Metric] = &[
         how: How::Run,
     },
     Metric {
+        key: "jain_attainment",
+        symbol: "Jain (attainment)",
+        name: Text { en: "Fairness of attainment", zh: "达标率公平性" },
+        text: Text {
+            en: "How equally the values of a label, such as tenants, get what they were promised: 1 \
+                 when all attain the same, 1 ÷ n when one of n attains all.",
+            zh: "某个标签的各个取值（例如租户）兑现承诺的均衡程度：全部相同为 1，n 个中只有一个达标为 1 ÷ n。",
+        },
+        unit: Unit::Ratio,
+        level: Level::Run,
+        better: Better::Higher,
+        branch: Branch::Quality,
+        formula: "(Σ x)² ÷ (n · Σ x²) over the values of a label; x = good ÷ judged of the value, \
+                  each under the SLO that is for it",
+        population: "labels with two values or more; requests without the label stay out",
+        undefined_when: "no SLO was given, a value has no judged request, or none is good",
+        pitfalls: Text {
+            en: "All served equally badly is perfectly fair: read it beside attainment. It says \
+                 nothing about who loses; the table of the label does.",
+            zh: "大家一样差也算完全公平，要和达标率一起看。它不说明谁吃亏，要看按标签的表。",
+        },
+        source: "Jain, Chiu, Hawe, DEC-TR-301 (1984); the choice of x is ours",
+        peers: "No peer prints it.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "jain_speed",
+        symbol: "Jain (speed)",
+        name: Text { en: "Fairness of speed", zh: "速度公平性" },
+        text: Text {
+            en: "How equal the output tokens a second are that a request of each label value gets \
+                 while it is under way.",
+            zh: "各标签取值的请求在途期间每秒得到的输出 token 数有多均衡。",
+        },
+        unit: Unit::Ratio,
+        level: Level::Run,
+        better: Better::Higher,
+        branch: Branch::Quality,
+        formula: "(Σ x)² ÷ (n · Σ x²) over the values of a label; x = output tokens of successes ÷ \
+                  Σ (end − intended) of all its requests",
+        population: "labels with two values or more; failed requests add time and no tokens",
+        undefined_when: "the output tokens of a value are unknown",
+        pitfalls: Text {
+            en: "Values with longer prompts or shorter answers get fewer tokens a second from a \
+                 perfectly fair server too. Slowdown against an isolated run does not have this \
+                 flaw.",
+            zh: "输入更长或输出更短的取值，即使服务端完全公平，每秒得到的 token 也更少。与独占结果相比的减速没有这个问题。",
+        },
+        source: "Jain, Chiu, Hawe, DEC-TR-301 (1984); the choice of x is ours",
+        peers: "No peer prints it.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
+        key: "slowdown",
+        symbol: "slowdown",
+        name: Text { en: "Slowdown against isolated", zh: "相对独占的减速" },
+        text: Text {
+            en: "How many times slower the requests of a label are than when they have the server \
+                 for themselves. The largest tells who pays for sharing.",
+            zh: "某个标签的请求比独占服务时慢多少倍。最大的一项说明谁在为共享买单。",
+        },
+        unit: Unit::Ratio,
+        level: Level::Run,
+        better: Better::Lower,
+        branch: Branch::Quality,
+        formula: "TTFT and E2EL at P50 and P99 ÷ the same of the run given with --isolated",
+        population: "successes of the label; both runs by our own definitions",
+        undefined_when: "no isolated run of the label was given",
+        pitfalls: Text {
+            en: "The isolated run has to send the same requests at the same rate, only without the \
+                 others; another seed, length or cache state is another workload. P99 of few \
+                 requests moves by itself.",
+            zh: "独占的那次要以同样的速率发送同样的请求，只是没有其他人；换了种子、长度或缓存状态就是另一种负载。请求少时 P99 自己就会波动。",
+        },
+        source: "ours; the ratio is usual in work on scheduling",
+        peers: "No peer prints it.",
+        definition: 1,
+        how: How::Run,
+    },
+    Metric {
         key: "offered_rps",
         symbol: "offered",
         name: Text { en: "Offered rate", zh: "到达速率" },

@@ -203,6 +203,7 @@ pub(crate) fn facts(kind: LoadKind) -> RunFacts {
         request_timeout: None,
         source_duration_s: None,
         as_reported: Vec::new(),
+        isolated: Vec::new(),
         interrupted: false,
     }
 }

@@ -150,7 +150,14 @@ texts! {
     COLUMN_PROMPT = "prompt tokens", "输入 token";
     COLUMN_OK = "ok", "成功";
     UNLABELLED = "without it", "未标注";
-    TAIL_OWNER = "prompts of {bucket} tokens are {of_slowest} of the slowest 1 % by TTFT and {of_all} of the requests: the tail is theirs", "TTFT 最慢的 1 % 中，{of_slowest} 是 {bucket} token 的输入，而它们只占请求的 {of_all}：尾延迟来自它们";
+    FAIRNESS = "fairness", "公平性";
+    FAIRNESS_INDICES = "Jain's index between values of {name}: {indices} (1 is equal)", "{name} 各取值之间的 Jain 指数：{indices}（1 为完全公平）";
+    JAIN_ATTAINMENT = "{index} of attainment", "达标率 {index}";
+    JAIN_SPEED = "{index} of the tok/s that a request gets", "单个请求得到的 tok/s {index}";
+    SLOWDOWN = "slowdown", "相对独占";
+    LARGEST_SLOWDOWN = "{ratio}× of its isolated run at most: {figure} of {label}", "最多为独占时的 {ratio} 倍：{label} 的 {figure}";
+    NO_ISOLATED = "no isolated run of {label} is known: send its requests alone, then add --isolated {label}:RUN", "没有 {label} 独占时的结果：单独发送其请求，再加 --isolated {label}:RUN";
+    USE_CASE = "use case {name}: {reason}", "用例 {name}：{reason}";
     STEADY_ALONE = "in the steady window alone:", "只看稳态窗口：";
 
     // Throughput.

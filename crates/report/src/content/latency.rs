@@ -1,7 +1,8 @@
 //! Where the time of a request goes, and how far the tail is from the mean.
 
+use measure::fairness::Fairness;
 use measure::metric::{Better, Metric, find};
-use measure::slices::{Part, Slice, Slices};
+use measure::slices::{Part, Slice};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::Summary;
 use measure::undefined::Undefined;
@@ -226,33 +227,63 @@ pub(super) fn mean_against_tail(page: &mut Document, summary: &Summary, rows: &[
     weights(page, summary);
     stalls(page, summary);
     everybody(page, summary);
-    slices(page, &summary.slices);
+    slices(page, summary);
     steady(page, summary, rows);
 }
 
 /// Who waits: requests by prompt length and by label. One part alone says
 /// nothing that the whole does not.
-fn slices(page: &mut Document, slices: &Slices) {
-    let lang = page.lang;
+fn slices(page: &mut Document, summary: &Summary) {
+    let (lang, slices) = (page.lang, &summary.slices);
     if slices.by_input.len() > 1 {
         page.line(lang.pick(words::BY_INPUT));
         slice_table(page, lang.pick(words::COLUMN_PROMPT), &slices.by_input);
     }
-    if let Some(owner) = &slices.tail_owner {
-        let owner = lang.fill(
-            words::TAIL_OWNER,
-            &[
-                ("bucket", &part_words(&owner.of, lang)),
-                ("of_slowest", &percent(owner.of_slowest)),
-                ("of_all", &percent(owner.of_all)),
-            ],
-        );
-        page.sentence(2, &owner);
+    if let Some(owner) = summary.caveats.iter().find(|caveat| caveat.id == "tail_owner") {
+        page.sentence(2, lang.sentence(&owner.text));
     }
     for parts in slices.by_label.chunk_by(|one, next| label_of(one) == label_of(next)) {
         let name = label_of(&parts[0]);
         page.line(&lang.fill(words::BY_LABEL, &[("name", &name)]));
         slice_table(page, name, parts);
+    }
+    for fairness in &summary.fairness {
+        fairness_of(page, fairness);
+    }
+}
+
+/// How equally the values of a label are served, and how much slower each is
+/// than alone.
+fn fairness_of(page: &mut Document, fairness: &Fairness) {
+    let lang = page.lang;
+    let indices = [
+        (words::JAIN_ATTAINMENT, fairness.jain_attainment),
+        (words::JAIN_SPEED, fairness.jain_speed),
+    ];
+    let indices: Vec<String> = indices
+        .into_iter()
+        .filter_map(|(words, index)| Some(lang.fill(words, &[("index", &short(index?))])))
+        .collect();
+    if !indices.is_empty() {
+        let indices = indices.join(lang.pick(words::COMMA));
+        let said = [("indices", &indices as &dyn std::fmt::Display), ("name", &fairness.label)];
+        page.figure("jain_speed", words::FAIRNESS, &lang.fill(words::FAIRNESS_INDICES, &said));
+    }
+    if let Some((value, key, name, ratio)) = fairness.largest_slowdown() {
+        let symbol = find(key).map_or(key, |metric| metric.symbol);
+        let largest = lang.fill(
+            words::LARGEST_SLOWDOWN,
+            &[
+                ("ratio", &short(ratio)),
+                ("label", &format!("{}={value}", fairness.label)),
+                ("figure", &format!("{symbol} {}", name.to_uppercase())),
+            ],
+        );
+        page.figure("slowdown", words::SLOWDOWN, &largest);
+    }
+    if let Some(value) = fairness.without_isolated().first() {
+        let label = format!("{}={value}", fairness.label);
+        page.sentence(2, &lang.fill(words::NO_ISOLATED, &[("label", &label)]));
     }
 }
 

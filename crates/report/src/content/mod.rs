@@ -7,8 +7,10 @@ mod conditions;
 mod latency;
 mod result;
 
+use measure::metric::find;
 use measure::statistics::Distribution;
 use measure::summary::Summary;
+use measure::use_case::{self, Headline};
 use measure::validity::Verdict;
 
 use crate::catalogue::report as words;
@@ -50,6 +52,11 @@ fn head(summary: &Summary, lang: Lang) -> Document {
     if !facts.run_id.is_empty() {
         lines.push(lang.fill(words::RUN, &[("id", &facts.run_id)]));
     }
+    if let Some(use_case) = facts.workload.use_case.as_deref().and_then(use_case::find) {
+        let reason = lang.pick(use_case.reason);
+        let said = [("name", &use_case.name as &dyn std::fmt::Display), ("reason", &reason)];
+        lines.push(lang.fill(words::USE_CASE, &said));
+    }
     Document {
         lang,
         title: lang.pick(title).to_owned(),
@@ -85,31 +92,76 @@ fn headline(summary: &Summary, lang: Lang) -> String {
     } else {
         String::new()
     };
-    let generates = summary.facts.endpoint.generates();
-    let figures = if generates {
-        [("TTFT P99", "ttft_ms", "p99"), ("TPOT P50", "tpot_ms", "p50")]
-    } else {
-        [("E2EL P50", "e2el_ms", "p50"), ("E2EL P99", "e2el_ms", "p99")]
-    };
-    for (symbol, key, name) in figures {
-        let figures = distribution(&summary.metrics, key).filter(|figures| figures.n > 0);
-        let part = match figures.and_then(|figures| Some((figures, figures.figure(name)?))) {
-            Some((figures, ms)) => {
-                format!("{symbol} {} ms{}", short(ms), few_samples(figures, name, lang))
-            }
-            None => format!("{symbol} n/a"),
-        };
+    for figure in first_figures(summary) {
+        let part = headline_figure(summary, figure, lang);
         parts.push(format!("{}{part}", std::mem::take(&mut of)));
     }
-    let throughput = &summary.throughput;
-    let rate = if generates { throughput.output_tok_s } else { throughput.input_tok_s };
-    parts.push(match rate {
-        Some(rate) if !generates => lang.fill(words::HEADLINE_INPUT, &[("rate", &short(rate))]),
-        None if !generates => lang.pick(words::HEADLINE_NO_INPUT).to_owned(),
-        Some(rate) => lang.fill(words::HEADLINE_OUTPUT, &[("rate", &short(rate))]),
-        None => lang.pick(words::HEADLINE_NO_OUTPUT).to_owned(),
-    });
     parts.join(" · ")
+}
+
+/// What the headline shows where the use case names nothing.
+const USUAL: &[Headline] = &[
+    Headline { key: "ttft_ms", statistic: "p99" },
+    Headline { key: "tpot_ms", statistic: "p50" },
+    Headline { key: "output_tok_s", statistic: "" },
+];
+
+/// The same for an endpoint that generates nothing.
+const WITHOUT_TOKENS: &[Headline] = &[
+    Headline { key: "e2el_ms", statistic: "p50" },
+    Headline { key: "e2el_ms", statistic: "p99" },
+    Headline { key: "input_tok_s", statistic: "" },
+];
+
+/// The figures that a report begins with.
+fn first_figures(summary: &Summary) -> &'static [Headline] {
+    if !summary.facts.endpoint.generates() {
+        return WITHOUT_TOKENS;
+    }
+    let use_case = summary.facts.workload.use_case.as_deref().and_then(use_case::find);
+    use_case
+        .map(|use_case| use_case.headline)
+        .filter(|figures| !figures.is_empty())
+        .unwrap_or(USUAL)
+}
+
+fn headline_figure(summary: &Summary, figure: &Headline, lang: Lang) -> String {
+    let Headline { key, statistic } = *figure;
+    let throughput = &summary.throughput;
+    let rate = match key {
+        "output_tok_s" => {
+            return match throughput.output_tok_s {
+                Some(rate) => lang.fill(words::HEADLINE_OUTPUT, &[("rate", &short(rate))]),
+                None => lang.pick(words::HEADLINE_NO_OUTPUT).to_owned(),
+            };
+        }
+        "input_tok_s" => {
+            return match throughput.input_tok_s {
+                Some(rate) => lang.fill(words::HEADLINE_INPUT, &[("rate", &short(rate))]),
+                None => lang.pick(words::HEADLINE_NO_INPUT).to_owned(),
+            };
+        }
+        "total_tok_s" => Some(throughput.total_tok_s),
+        _ if statistic.is_empty() => Some(None),
+        _ => None,
+    };
+    // Of a model that reasons, a person sees the start of the text.
+    let reasons = distribution(&summary.metrics, "thinking_ms").is_some_and(|of| of.n > 0);
+    let chat = summary.facts.workload.use_case.as_deref() == Some("chat");
+    let key = if reasons && chat && key == "ttft_ms" { "ttfc_ms" } else { key };
+    let symbol = find(key).map_or(key, |metric| metric.symbol);
+    if let Some(rate) = rate {
+        let value = rate.map_or("n/a".to_owned(), short);
+        return format!("{symbol} {value}");
+    }
+    let symbol = format!("{symbol} {}", statistic.to_uppercase());
+    let figures = distribution(&summary.metrics, key).filter(|figures| figures.n > 0);
+    match figures.and_then(|figures| Some((figures, figures.figure(statistic)?))) {
+        Some((figures, ms)) => {
+            format!("{symbol} {} ms{}", short(ms), few_samples(figures, statistic, lang))
+        }
+        None => format!("{symbol} n/a"),
+    }
 }
 
 /// How many samples there are, where few lie beyond this figure.

@@ -222,10 +222,12 @@ fn exceptions(page: &mut Document, goodput: &Goodput) {
 pub(super) fn caveats(page: &mut Document, summary: &Summary) {
     let lang = page.lang;
     page.section("caveats", lang.pick(words::CAVEATS));
-    if summary.caveats.is_empty() && summary.answer_warnings.is_empty() {
+    // The owner of the tail is said beside the tail.
+    let caveats = || summary.caveats.iter().filter(|caveat| caveat.id != "tail_owner");
+    if caveats().next().is_none() && summary.answer_warnings.is_empty() {
         page.line(lang.pick(words::NO_CAVEATS));
     }
-    for caveat in &summary.caveats {
+    for caveat in caveats() {
         page.sentence(2, lang.sentence(&caveat.text));
     }
     if !summary.answer_warnings.is_empty() {

@@ -59,9 +59,8 @@ fn facts(kind: LoadKind, arrivals: &str) -> RunFacts {
         output_lengths: "21".to_owned(),
         tokenizer: None,
         cache_regime: "cold".to_owned(),
-        prefix_tokens: None,
-        oversampled: None,
-        notes: Vec::new(),
+        random_text: true,
+        ..WorkloadFacts::default()
     };
     facts.instrument.stamp_source = "kernel".to_owned();
     facts.instrument.client_lag_us = Some([4.0, 21.0, 96.0]);

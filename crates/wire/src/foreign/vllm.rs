@@ -156,9 +156,7 @@ fn facts(
             output_lengths: "not in the file".to_owned(),
             tokenizer: None,
             cache_regime: "not in the file".to_owned(),
-            prefix_tokens: None,
-            oversampled: None,
-            notes: Vec::new(),
+            ..WorkloadFacts::default()
         },
         slo: None,
         settings: Settings::default(),
@@ -167,6 +165,7 @@ fn facts(
         request_timeout: None,
         source_duration_s: file.get("duration").and_then(Value::as_f64),
         as_reported,
+        isolated: Vec::new(),
         interrupted: false,
     }
 }

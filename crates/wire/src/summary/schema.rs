@@ -32,6 +32,7 @@ const WORKLOAD: &[Member] = &[
     ("cache_regime", "string", "cold, none, warm or as-is."),
     ("prefix_tokens", "integer?", "Tokens that a prompt shares with others by design."),
     ("oversampled", "number?", "How often each row of a data set was used."),
+    ("use_case", "string?", "The use case that settings and the first figures are of."),
     ("notes", "array", "Things to know about the workload."),
 ];
 
@@ -77,6 +78,9 @@ const STEADY: &[Member] = &[
     ("output_tok_s", "number?", "Output tokens that arrived inside, a second."),
     ("req_s", "number?", "Successes that ended inside, a second."),
     ("mean_in_flight", "number?", "Mean number of requests in flight."),
+    ("goodput_req_s", "number?", "Good ones of the requests intended inside, a second."),
+    ("attainment", "number?", "Share of good ones of the requests intended inside."),
+    ("error_rate", "number?", "Failed and empty ones of those intended inside that ended."),
 ];
 
 const GOODPUT: &[Member] = &[
@@ -184,6 +188,13 @@ fn property(key: &str) -> Value {
         }
         "tokens" => object("Token totals.", members(TOKENS)),
         "slices" => object("The run by prompt length and by label.", slices()),
+        "fairness" => json!({
+            "type": "object",
+            "description": "By label with two values or more: jain_attainment, jain_speed, \
+                            largest_slowdown, without_isolated, and by value attainment, \
+                            speed_tok_s, slowdown.",
+            "additionalProperties": {"type": "object"},
+        }),
         "stages_ms" => list("Stages of TTFT, where the server shows them."),
         "efficiency" => object(
             "How well hardware and money are used.",

@@ -19,6 +19,7 @@ pub(crate) const TOP: &[&str] = &[
     "goodput",
     "tokens",
     "slices",
+    "fairness",
     "stages_ms",
     "efficiency",
     "validity",
