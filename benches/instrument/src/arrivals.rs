@@ -53,6 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         planned_duration: None,
         seed: 0,
         schedule_hash: String::new(),
+        replay: None,
     };
     let mut late_us: Vec<f64> = records
         .iter()

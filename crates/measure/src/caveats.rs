@@ -40,6 +40,7 @@ const RULES: &[Rule] = &[
     slo_not_measurable,
     judged_by_text,
     token_counts_disagree,
+    short_output,
     reconnected,
     user_stamps,
     client_bottleneck,
@@ -369,6 +370,38 @@ fn token_counts_disagree(_: &Summary, records: &[Record]) -> Option<Caveat> {
             ),
         )
     })
+}
+
+/// Answers that ended although their length was forced.
+fn short_output(_: &Summary, records: &[Record]) -> Option<Caveat> {
+    let forced = records
+        .iter()
+        .filter(|record| record.planned.output_forced && record.outcome == Outcome::Ok);
+    let (mut of, mut short, mut tokens) = (0_u64, Vec::new(), 0_u64);
+    for record in forced {
+        let Some((served, _)) = record.output_tokens() else { continue };
+        of += 1;
+        tokens += u64::from(served.get());
+        if record.is_short_output() {
+            short.push(record.index);
+        }
+    }
+    let first = *short.iter().min()?;
+    Some(Caveat::new(
+        "short_output",
+        said!(
+            "{count} of {of} answers ({percent:.0} %) ended before the length that was forced, the \
+             first in request {first}: the server does not heed ignore_eos. Answers had {mean:.2} \
+             tokens on average.",
+            "{of} 个回答中有 {count} 个（{percent:.0} %）在强制长度之前结束，第一个是请求 {first}：\
+             服务端没有遵守 ignore_eos。回答平均 {mean:.2} 个 token。",
+            count = short.len(),
+            of = of,
+            percent = 100.0 * short.len() as f64 / of as f64,
+            first = first,
+            mean = tokens as f64 / of as f64,
+        ),
+    ))
 }
 
 fn reconnected(_: &Summary, records: &[Record]) -> Option<Caveat> {

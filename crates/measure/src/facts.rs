@@ -119,6 +119,20 @@ pub struct LoadFacts {
     pub seed: u64,
     /// Digest of the schedule.
     pub schedule_hash: String,
+    /// What was replayed, where arrivals are those of a trace.
+    pub replay: Option<ReplayFacts>,
+}
+
+/// A trace that was replayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReplayFacts {
+    /// Rows in use.
+    pub rows: u64,
+    /// How many times as fast as the trace.
+    pub speed: f64,
+    /// What was cut out of the trace, in seconds of its own time from its first
+    /// row.
+    pub window_s: Option<[f64; 2]>,
 }
 
 /// What can be said of an engine that no answer of it shows.

@@ -16,6 +16,7 @@ pub mod peaks;
 pub mod picture;
 pub mod quantile;
 pub mod record;
+pub mod replay;
 pub mod request;
 pub mod said;
 pub mod slices;

@@ -473,6 +473,17 @@ impl Record {
             .then(|| (Tokens::new(self.output_chunks()), TokensSource::Chunks))
     }
 
+    /// True when the answer ended well before the length that was forced: the
+    /// server did not heed `ignore_eos`. Chunks are a lower bound of tokens, so
+    /// they accuse nobody.
+    pub fn is_short_output(&self) -> bool {
+        let served = self.output_tokens().filter(|(_, source)| *source != TokensSource::Chunks);
+        let (Some((served, _)), Some(asked)) = (served, self.planned.max_output_tokens) else {
+            return false;
+        };
+        self.planned.output_forced && self.outcome == Outcome::Ok && served < asked
+    }
+
     /// Number of output chunks.
     pub fn output_chunks(&self) -> u32 {
         self.events.carries.iter().filter(|carries| carries.is_output()).count() as u32

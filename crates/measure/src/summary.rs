@@ -12,6 +12,7 @@ use crate::metric::{How, METRICS, Metric, Text};
 use crate::outcome::{FailureKind, Outcome};
 use crate::peaks::{Peaks, peaks};
 use crate::record::{Carries, Record, TokensSource, Warnings};
+use crate::replay::{Fidelity, fidelity};
 use crate::request::{Timed, Value};
 use crate::said::{Said, said};
 use crate::slices::{Slices, slices};
@@ -32,6 +33,8 @@ pub struct Summary {
     pub outcomes: OutcomeCounts,
     /// What was offered and released, and what came back.
     pub load: LoadFigures,
+    /// How well a trace was replayed, where one was.
+    pub replay: Option<Fidelity>,
     /// Distributions by metric key: successes, from the definition's start.
     pub metrics: Vec<(&'static str, Distribution)>,
     /// The same from the actual send.
@@ -238,6 +241,7 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let mut summary = Summary {
         definition: *definition,
         load: load_figures(records, &timed, facts, &windows),
+        replay: fidelity(records, facts),
         service_metrics: distributions(&service, facts, &SERVICE, &service_gaps),
         all_requests_metrics: all_requests(&timed, facts),
         weighted: weighted(&timed),

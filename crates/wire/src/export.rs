@@ -60,8 +60,15 @@ pub fn row(record: &Record, definition: &Definition, settings: Settings) -> Valu
         "tool_arguments": answer.tool_arguments,
         "server_timings": pairs(&answer.server_timings),
         "reconnects": answer.reconnects,
-        "warnings": answer.warnings.names(),
+        "warnings": warnings(record),
     })
+}
+
+/// What the answer's form gave to tell, and whether it is shorter than forced.
+fn warnings(record: &Record) -> Vec<&'static str> {
+    let mut names = record.answer.warnings.names();
+    names.extend(record.is_short_output().then_some("short_output"));
+    names
 }
 
 /// Number of stream events; null where the answer was one body or none came.

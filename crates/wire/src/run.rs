@@ -3,7 +3,7 @@
 
 use measure::Span;
 use measure::definition::Endpoint;
-use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
+use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts, WorkloadFacts};
 use measure::fairness::{self, Isolated};
 use measure::request::Settings;
 use measure::slo::Slo;
@@ -136,6 +136,16 @@ struct LoadForm {
     planned_duration_us: Option<i64>,
     seed: u64,
     schedule_hash: String,
+    // Written since traces can be replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replay: Option<ReplayForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReplayForm {
+    rows: u64,
+    speed: f64,
+    window_s: Option<[f64; 2]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -244,6 +254,11 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             planned_duration_us: facts.load.planned_duration.map(Span::us),
             seed: facts.load.seed,
             schedule_hash: facts.load.schedule_hash.clone(),
+            replay: facts.load.replay.map(|replay| ReplayForm {
+                rows: replay.rows,
+                speed: replay.speed,
+                window_s: replay.window_s,
+            }),
         },
         workload: WorkloadForm {
             source: facts.workload.source.clone(),
@@ -314,6 +329,11 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             planned_duration: form.load.planned_duration_us.map(Span::from_us),
             seed: form.load.seed,
             schedule_hash: form.load.schedule_hash,
+            replay: form.load.replay.map(|replay| ReplayFacts {
+                rows: replay.rows,
+                speed: replay.speed,
+                window_s: replay.window_s,
+            }),
         },
         workload: WorkloadFacts {
             source: form.workload.source,

@@ -10,6 +10,7 @@ mod schema;
 use measure::fairness::Fairness;
 use measure::goodput::{Asked, Goodput};
 use measure::metric::{How, METRICS};
+use measure::replay::{Fidelity, Kept};
 use measure::slices::{Part, Slice, Slices};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::{Steady, Summary, Throughput};
@@ -132,6 +133,11 @@ const UNASKED: &[(&str, &str)] = &[
     ("workload.prefix_tokens", "what these prompts have in common is not known"),
     ("workload.oversampled", "the prompts are no data set, or one that is long enough"),
     ("workload.use_case", "no use case was given"),
+    ("load.replay", "no trace was replayed"),
+    ("load.replay.window_s", "the whole trace was replayed"),
+    ("load.replay.lag_ms", "nothing was sent"),
+    ("load.replay.planned_span_s", "nothing was sent"),
+    ("load.replay.sent_span_s", "nothing was sent"),
     ("load.request_rate", "no rate was asked for, or one that changes by plan"),
     ("load.burstiness", "arrivals were not drawn with a burstiness, or with an infinite one"),
     ("load.users", "neither users nor a cap on concurrency were given"),
@@ -198,6 +204,33 @@ fn load(summary: &Summary) -> Value {
         "max_in_flight": figures.max_in_flight,
         "duration_s": figures.duration_s,
         "arrival_window_s": figures.arrival_window_s,
+        "replay": summary.replay.as_ref().map(replay),
+    })
+}
+
+fn replay(fidelity: &Fidelity) -> Value {
+    let kept = |kept: &Kept| {
+        json!({
+            "n": kept.n,
+            "exact": kept.exact,
+            "requested": kept.requested,
+            "served": kept.served,
+        })
+    };
+    let lag = fidelity.lag_ms.map(|[p50, p99, max]| json!({"p50": p50, "p99": p99, "max": max}));
+    json!({
+        "rows": fidelity.of.rows,
+        "speed": fidelity.of.speed,
+        "window_s": fidelity.of.window_s,
+        "planned": fidelity.planned,
+        "sent": fidelity.sent,
+        "missed": fidelity.missed,
+        "duplicated": fidelity.duplicated,
+        "lag_ms": lag,
+        "planned_span_s": fidelity.span_s.map(|(planned, _)| planned),
+        "sent_span_s": fidelity.span_s.map(|(_, sent)| sent),
+        "input_tokens": kept(&fidelity.input),
+        "output_tokens": kept(&fidelity.output),
     })
 }
 

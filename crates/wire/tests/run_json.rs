@@ -3,7 +3,9 @@
 
 use measure::Span;
 use measure::definition::Endpoint;
-use measure::facts::{Floor, InstrumentFacts, LoadFacts, LoadKind, RunFacts, WorkloadFacts};
+use measure::facts::{
+    Floor, InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts, WorkloadFacts,
+};
 use measure::fairness::Isolated;
 use measure::request::Settings;
 use measure::slo::{Label, Labelled, Quantity, Slo, Statistic, Term};
@@ -63,6 +65,7 @@ fn golden_facts() -> RunFacts {
             planned_duration: Some(Span::from_us(60_000_001)),
             seed: u64::MAX,
             schedule_hash: "5f2b1d00c3a94e77".to_owned(),
+            replay: None,
         },
         workload: WorkloadFacts {
             source: "custom prompts.jsonl: 20 rows".to_owned(),
@@ -229,8 +232,15 @@ prop_compose! {
         schedule_hash in text(),
     ) -> LoadFacts {
         let planned_duration = planned_us.map(Span::from_us);
+        // Some runs replayed a trace, some a part of one.
+        let replay = (seed % 2 == 1).then_some(ReplayFacts {
+            rows: seed / 2,
+            speed: 0.5,
+            window_s: (seed % 3 == 1).then_some([0.25, 600.0]),
+        });
         LoadFacts {
             kind, request_rate, burstiness, users, arrivals, planned_duration, seed, schedule_hash,
+            replay,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drive::{Control, Early, Happening, IDLE_LIMIT, Job, StopRules};
 use measure::definition::{Definition, Endpoint};
-use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, RunFacts};
+use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts};
 use measure::request::Settings as MetricSettings;
 use measure::summary::{Summary, summarise};
 use measure::validity::Verdict;
@@ -432,6 +432,11 @@ impl Session<'_> {
                 planned_duration: self.schedule.planned_duration(),
                 seed: self.plan.spec.seed,
                 schedule_hash: self.schedule.hash(),
+                replay: load.replay().map(|replay| ReplayFacts {
+                    rows: replay.rows() as u64,
+                    speed: replay.speed(),
+                    window_s: replay.window().map(|(from, until)| [from.s(), until.s()]),
+                }),
             },
             workload: self.plan.workload.clone(),
             slo: self.plan.slo.clone(),

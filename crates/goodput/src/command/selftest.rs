@@ -303,6 +303,7 @@ fn facts(level: &Level, schedule: &Schedule, instrument: &Instrument) -> RunFact
             planned_duration: None,
             seed: 0,
             schedule_hash: schedule.hash(),
+            replay: None,
         },
         workload: WorkloadFacts::default(),
         slo: None,

@@ -44,6 +44,8 @@ mod routing;
 mod runs;
 // The command line of the seed text.
 mod seed;
+// The tokenisation cases.
+mod tokenisation;
 // `--tokenizer`: where it is found, and lengths by it.
 mod tokenizer;
 // Traces: real arrivals again.

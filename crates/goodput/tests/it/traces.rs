@@ -213,3 +213,36 @@ fn what_contradicts_a_replay_is_told() {
     dry(&workplace, &asked).exits(2).says(&["no column of times", "time=COLUMN"]);
     dry(&workplace, &set("azure", lengths)).exits(2).says(&["there is no column Timestamp"]);
 }
+
+#[test]
+fn a_report_says_how_well_the_trace_was_kept() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let file = workplace.file("trace.jsonl", TRACE);
+    let flags = ["--trace-speed", "2", "--trace-window", "..200ms", "--ignore-eos"];
+    let more = ["-n", "7", "--oversample", "--markdown", "r.md", "--json", "s.json"];
+    let arguments = [&set("timed_trace", file)[..], &MS, &flags, &more].concat();
+    let told = bench(&workplace, &server.url(), &arguments).exits(0);
+    let summary: Value = serde_json::from_str(&workplace.read("s.json")).unwrap();
+    let replay = &summary["load"]["replay"];
+    assert_eq!(replay["rows"], 5);
+    assert_eq!((&replay["speed"], &replay["window_s"]), (&json!(2.0), &json!([0.0, 0.2])));
+    assert_eq!((&replay["planned"], &replay["sent"]), (&json!(7), &json!(7)));
+    assert_eq!((&replay["missed"], &replay["duplicated"]), (&json!(0), &json!(2)));
+    assert_eq!(
+        (&replay["output_tokens"]["n"], &replay["output_tokens"]["exact"]),
+        (&json!(7), &json!(7))
+    );
+    assert!(replay["lag_ms"]["p99"].as_f64().unwrap() >= 0.0, "{replay}");
+    for page in [&told.out, &workplace.read("r.md")] {
+        assert!(page.contains("Replay of the trace"), "{page}");
+        assert!(page.contains("7 planned, 7 sent, 0 missed, 2 rows sent again"), "{page}");
+    }
+    // Made again from the directory, it says the same.
+    let again = workplace.run(&["report", "run", "--json", "-"]).exits(0).json();
+    assert_eq!(&again["load"]["replay"], replay);
+    // What is no replay has no such section.
+    let plain =
+        ["--dry-run", "--dataset-name", "timed_trace", "--dataset-path", file, "--no-replay"];
+    let told = workplace.run(&[&["bench"], &plain[..], &MS].concat()).exits(0);
+    assert!(!told.out.contains("Replay of the trace"));
+}

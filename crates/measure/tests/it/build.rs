@@ -194,6 +194,7 @@ pub(crate) fn facts(kind: LoadKind) -> RunFacts {
             planned_duration: None,
             seed: 0,
             schedule_hash: String::new(),
+            replay: None,
         },
         workload: WorkloadFacts::default(),
         slo: None,

@@ -341,3 +341,63 @@ fn l09_a_random_run_that_hits_the_cache_is_warned_of() {
     let warning = expect["warning"].as_str().unwrap();
     assert!(summary.caveats.iter().any(|caveat| caveat.id == warning));
 }
+
+#[test]
+fn k04_answers_shorter_than_forced_are_flagged() {
+    let (input, expect) = case("K04_ignore_eos");
+    let asked = measure::Tokens::new(whole(&input["asked"]));
+    let got = input["got"].as_array().unwrap();
+    let record = |index: usize| {
+        let build = streamed(index as u32, 100, 200, whole(&got[index]));
+        build
+            .edit(|r| {
+                r.planned.max_output_tokens = Some(asked);
+                r.planned.output_forced = true;
+                r.answer.finish_reason = input["finish"][index].as_str().map(str::to_owned);
+            })
+            .record()
+    };
+    let records: Vec<Record> = (0..got.len()).map(record).collect();
+    let short: Vec<u32> = records.iter().filter(|r| r.is_short_output()).map(|r| r.index).collect();
+    assert_eq!(Value::from(short), expect["short"]);
+    let summary = summary(&records, &facts(LoadKind::Burst));
+    let caveat = summary.caveats.iter().find(|caveat| caveat.id == "short_output").unwrap();
+    assert!(caveat.text.en.starts_with("2 of 4 answers (50 %)"), "{}", caveat.text.en);
+    assert!(caveat.text.en.contains("585.25 tokens on average"), "{}", caveat.text.en);
+    close(metric(&summary.metrics, "output_tokens").mean, number(&expect["mean_out"]));
+}
+
+#[test]
+fn a_replay_says_how_well_the_trace_was_kept() {
+    let mut facts = facts(LoadKind::Open);
+    let (speed, window_s) = (2.0, None);
+    facts.load.replay = Some(measure::facts::ReplayFacts { rows: 3, speed, window_s });
+    facts.instrument.planned_requests = Some(5);
+    let row = |index: u32, due_ms: i64, late_us: i64, asked: u32, served: u32| {
+        let build = streamed(index, 100, 200, served);
+        build
+            .edit(|r| {
+                let due = measure::At::ZERO + Span::from_ms(due_ms);
+                r.stamps.intended_at = due;
+                r.stamps.sent_at = Some(due + Span::from_us(late_us));
+                r.planned.max_output_tokens = Some(measure::Tokens::new(asked));
+                r.planned.input_tokens = Some(measure::Tokens::new(7));
+                r.answer.counts.prompt = Some(measure::Tokens::new(9));
+            })
+            .record()
+    };
+    // Request 3 carries row 0 again, and request 4 was never sent.
+    let records =
+        [row(0, 0, 100, 4, 4), row(1, 10, 300, 6, 5), row(2, 20, 200, 2, 2), row(3, 30, 400, 4, 4)];
+    let kept = summary(&records, &facts).replay.unwrap();
+    assert_eq!((kept.planned, kept.sent, kept.missed, kept.duplicated), (5, 4, 1, 1));
+    let lag = kept.lag_ms.unwrap();
+    close(Some(lag[0]), 0.25);
+    close(Some(lag[2]), 0.4);
+    assert_eq!(kept.span_s, Some((0.03, 0.0303)));
+    let output = &kept.output;
+    assert_eq!((output.n, output.exact, output.requested, output.served), (4, 3, 16, 15));
+    assert_eq!((kept.input.exact, kept.input.requested, kept.input.served), (0, 28, 36));
+    facts.load.replay = None;
+    assert_eq!(summary(&records, &facts).replay, None);
+}

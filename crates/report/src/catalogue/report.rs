@@ -114,6 +114,21 @@ texts! {
     LENGTH_SERVED = "asked {asked}; served mean {mean}, P50 {p50}, max {max} tokens", "设定 {asked}；实际均值 {mean}，P50 {p50}，最大 {max} 个 token";
     LENGTH_NOT_SERVED = "asked {asked}; served n/a ({why})", "设定 {asked}；实际 n/a（{why}）";
 
+    // Replay.
+    REPLAY_TITLE = "Replay of the trace", "trace 回放";
+    REPLAY_OF = "trace", "trace";
+    REPLAY_ROWS = "{rows} rows at speed {speed}{cut}", "{rows} 行，速度 {speed}{cut}";
+    REPLAY_WINDOW = ", cut to {from} to {until} of its time", "，截取其时间 {from} 至 {until}";
+    REPLAY_ARRIVALS = "arrivals", "到达";
+    REPLAY_COUNTS = "{planned} planned, {sent} sent, {missed} missed, {duplicated} rows sent again", "计划 {planned}，已发送 {sent}，未发送 {missed}，重复发送的行 {duplicated}";
+    REPLAY_LAG = "behind the trace", "相对 trace 的滞后";
+    REPLAY_SPAN = "first to last", "首尾间隔";
+    REPLAY_SPANS = "{planned} planned, {sent} as sent", "计划 {planned}，实际 {sent}";
+    REPLAY_INPUT = "prompt tokens", "prompt token 数";
+    REPLAY_OUTPUT = "answer tokens", "回答 token 数";
+    REPLAY_KEPT = "{requested} requested, {served} served ({share}); {exact} of {n} requests exact", "请求 {requested}，实际 {served}（{share}）；{n} 个请求中 {exact} 个完全一致";
+    NOTHING_SENT = "nothing was sent", "没有发送任何请求";
+
     // Latencies.
     PHASES_TITLE = "Latencies and phases, requests that ended well", "延迟与各阶段耗时（正常结束的请求）";
     COLUMN_UNIT = "unit", "单位";

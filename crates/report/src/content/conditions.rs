@@ -1,9 +1,12 @@
 //! What the figures mean and whether they can be believed: definitions, load,
 //! validity, failures, workload.
 
+use std::fmt::Display;
+
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind};
 use measure::metric::Text;
 use measure::outcome::FailureKind;
+use measure::replay::Kept;
 use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::undefined::Undefined;
@@ -252,6 +255,62 @@ fn failure(page: &mut Document, summary: &Summary, kind: &str, number: u64) {
         let message: String = message.chars().take(MESSAGE_LIMIT).collect();
         page.sentence(4, &lang.fill(words::FIRST_SAID, &[("message", &message)]));
     }
+}
+
+/// What became of a trace: its instants and lengths, planned and real.
+pub(super) fn replay(page: &mut Document, summary: &Summary) {
+    let Some(fidelity) = &summary.replay else { return };
+    let lang = page.lang;
+    page.section("replay", lang.pick(words::REPLAY_TITLE));
+    let n = |number: u64| count(number);
+    let of = &fidelity.of;
+    let cut = of.window_s.map_or(String::new(), |[from, until]| {
+        let [from, until] = [from, until].map(|s| duration_ms(s * 1e3));
+        lang.fill(words::REPLAY_WINDOW, &[("from", &from), ("until", &until)])
+    });
+    let rows = [("rows", &n(of.rows) as &dyn Display), ("speed", &short(of.speed)), ("cut", &cut)];
+    page.pair(words::REPLAY_OF, &lang.fill(words::REPLAY_ROWS, &rows));
+    let counts = lang.fill(
+        words::REPLAY_COUNTS,
+        &[
+            ("planned", &n(fidelity.planned)),
+            ("sent", &n(fidelity.sent)),
+            ("missed", &n(fidelity.missed)),
+            ("duplicated", &n(fidelity.duplicated)),
+        ],
+    );
+    page.pair(words::REPLAY_ARRIVALS, &counts);
+    let lag = match fidelity.lag_ms {
+        Some(figures) => {
+            let [p50, p99, max] = figures.map(duration_ms);
+            p50_p99_max([&p50, &p99, &max], lang)
+        }
+        None => not_available(lang.pick(words::NOTHING_SENT), lang),
+    };
+    page.pair(words::REPLAY_LAG, &lag);
+    if let Some((planned, sent)) = fidelity.span_s {
+        let [planned, sent] = [planned, sent].map(|s| duration_ms(s * 1e3));
+        let spans = lang.fill(words::REPLAY_SPANS, &[("planned", &planned), ("sent", &sent)]);
+        page.pair(words::REPLAY_SPAN, &spans);
+    }
+    page.pair(words::REPLAY_INPUT, &kept(&fidelity.input, lang));
+    page.pair(words::REPLAY_OUTPUT, &kept(&fidelity.output, lang));
+}
+
+fn kept(kept: &Kept, lang: Lang) -> String {
+    let Some(share) = kept.share() else {
+        return not_available(lang.pick(Undefined::NoSamples.texts()), lang);
+    };
+    lang.fill(
+        words::REPLAY_KEPT,
+        &[
+            ("requested", &count(kept.requested)),
+            ("served", &count(kept.served)),
+            ("share", &percent(share)),
+            ("exact", &count(kept.exact)),
+            ("n", &count(kept.n)),
+        ],
+    )
 }
 
 pub(super) fn workload(page: &mut Document, summary: &Summary) {

@@ -31,6 +31,7 @@ pub fn document(summary: &Summary, rows: Option<&[&'static str]>, lang: Lang) ->
     conditions::offered(&mut page, summary);
     conditions::failures(&mut page, summary);
     conditions::workload(&mut page, summary);
+    conditions::replay(&mut page, summary);
     latency::phases(&mut page, summary, rows);
     latency::mean_against_tail(&mut page, summary, rows);
     result::throughput(&mut page, summary);

@@ -149,6 +149,7 @@ fn facts(
             planned_duration: None,
             seed: 0,
             schedule_hash: String::new(),
+            replay: None,
         },
         workload: WorkloadFacts {
             source: "not in the file".to_owned(),

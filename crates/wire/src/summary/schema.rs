@@ -58,6 +58,14 @@ const LOAD: &[Member] = &[
     ("max_in_flight", "integer", "Largest number of requests in flight at once."),
     ("duration_s", "number?", "The makespan: first intended instant to last event."),
     ("arrival_window_s", "number?", "Length of the arrival window."),
+    (
+        "replay",
+        "object?",
+        "How well a trace was replayed: rows, speed, window_s of the trace; arrivals planned, \
+         sent, missed, and rows sent again (duplicated); lag_ms of sends behind the trace's \
+         instants; planned_span_s and sent_span_s from the first to the last; input_tokens and \
+         output_tokens requested and served, over n requests of which exact have the very length.",
+    ),
 ];
 
 const OUTCOMES: &[Member] = &[
