@@ -37,6 +37,16 @@ pub fn get(
     Line { target, headers, within, connection: None }.ask("GET", path, None)
 }
 
+/// POSTs an empty body to `path` of the target with the run's headers.
+pub fn post(
+    target: &Target,
+    path: &str,
+    headers: &[(String, String)],
+    within: Span,
+) -> Result<(u16, Vec<u8>), FetchError> {
+    Line { target, headers, within, connection: None }.ask("POST", path, None)
+}
+
 /// Untimed requests one after the other over one connection, as long as the
 /// server keeps it.
 pub(crate) struct Line<'a> {
@@ -58,7 +68,12 @@ impl Line<'_> {
         json: Option<&[u8]>,
     ) -> Result<(u16, Vec<u8>), FetchError> {
         // What has no body is asked once.
-        let close: &[_] = if json.is_none() { &[("Connection", "close")] } else { &[] };
+        let close: &[_] = match (json, method) {
+            (Some(_), _) => &[],
+            (None, "GET") => &[("Connection", "close")],
+            // Without a length, some servers wait for the body of a POST.
+            (None, _) => &[("Connection", "close"), ("Content-Length", "0")],
+        };
         let url = self.target.url.with_path(path);
         let request = head::encode(method, &url, self.headers, close, json.unwrap_or_default());
         if let Some(connection) = self.connection.take() {

@@ -1,5 +1,6 @@
 //! The one binary: what the user meant, wiring, exit codes.
 
+mod cache;
 mod cli;
 mod command;
 mod exit;

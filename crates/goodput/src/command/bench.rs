@@ -29,7 +29,7 @@ use crate::flags::{Settings, UsageError};
 use crate::plan::{self, Address, Plan};
 use crate::progress::Progress;
 use crate::target::{self, Resolved, Unresolved};
-use crate::{host, inquiry, output};
+use crate::{cache, host, inquiry, output};
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
@@ -76,6 +76,14 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     } else {
         check_lengths(&plan, &schedule, nonce)?;
     }
+    let runs_dir = output::runs_dir(settings.text("runs-dir"));
+    let of_cache = match cache::reset(settings, &resolved)? {
+        Some(emptied) => Some(emptied),
+        None => cache::repeated(settings, &plan, &schedule, &resolved, &runs_dir).inspect(|said| {
+            crate::say(said);
+        }),
+    };
+    plan.workload.notes.extend(of_cache);
     take_notes(&mut plan, &schedule, &notes);
     let told = inquiry::fits(&resolved, &schedule)?;
     let told = told.into_iter().chain(inquiry::second_opinion(&plan, &resolved, &schedule, nonce));

@@ -652,6 +652,16 @@ pub(crate) const BENCH: &[Flag] = &[
         Ours,
         "What the server's prefix cache may know: cold, none, warm, as-is [cold; as-is for own prompts]",
     ),
+    secret(
+        flag(
+            DATA,
+            "reset-cache-url",
+            One("URL|PATH"),
+            Ours,
+            "POST there before the run, with its headers and key, to empty the prefix cache: /reset_prefix_cache of vLLM",
+        ),
+        Url,
+    ),
     flag(
         DATA,
         "skip-chat-template",

@@ -28,6 +28,7 @@ const OF_THE_RUN: &[&str] = &[
     "mix",
     "tokenizer",
     "prefix-cache",
+    "reset-cache-url",
     "oversample",
     "no-oversample",
     "skip-chat-template",

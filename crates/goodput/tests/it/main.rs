@@ -40,6 +40,8 @@ mod pages;
 mod results;
 // Adapters, models and priorities of requests, several targets.
 mod routing;
+// Shared prefixes and the state of the cache.
+mod prefixes;
 // What can be done with a run afterwards: report, export, import, runs.
 mod runs;
 // The command line of the seed text.

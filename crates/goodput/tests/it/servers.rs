@@ -77,3 +77,54 @@ pub(crate) fn reasoning() -> Server {
     let script = Script::new().chunked_head(0, 200, "text/event-stream").chunk(0, thought);
     playing(script.chunk(5, text("then")).chunk(10, ending()).last_chunk(10))
 }
+
+/// A server of completions with a prefix cache of its own: it tells of each
+/// prompt how many of its words it had seen at the beginning of another, and
+/// forgets them all on `POST /reset_prefix_cache`.
+#[derive(Default)]
+pub(crate) struct Caching {
+    /// The prompts so far.
+    pub(crate) seen: Vec<Vec<String>>,
+    /// Whether it keeps anything.
+    pub(crate) is_off: bool,
+}
+
+impl Caching {
+    pub(crate) fn start(self) -> Server {
+        Server::start_scripted(self).unwrap()
+    }
+}
+
+impl fake::Respond for Caching {
+    fn answer(&mut self, request: &fake::Request) -> fake::Play {
+        let script = if request.path() == "/reset_prefix_cache" {
+            self.seen.clear();
+            Script::json(200, &serde_json::json!({}))
+        } else {
+            let words = words(request);
+            let same = |seen: &Vec<String>| {
+                seen.iter().zip(&words).take_while(|(seen, word)| seen == word).count()
+            };
+            let cached = self.seen.iter().map(same).max().unwrap_or(0);
+            let usage = serde_json::json!({
+                "prompt_tokens": words.len(), "completion_tokens": 1,
+                "prompt_tokens_details": {"cached_tokens": cached},
+            });
+            let choice = serde_json::json!({"index": 0, "text": "yes", "finish_reason": "stop"});
+            let last = serde_json::json!({"choices": [choice], "usage": usage});
+            if !self.is_off {
+                self.seen.push(words);
+            }
+            let body = format!("{}data: [DONE]\n\n", event(&last));
+            Script::new().chunked_head(0, 200, "text/event-stream").chunk(20, body).last_chunk(20)
+        };
+        fake::Play::of(script, request.arrival_ns)
+    }
+}
+
+/// The words of a completions prompt, marks apart: its tokens by estimate.
+pub(crate) fn words(request: &fake::Request) -> Vec<String> {
+    let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+    let text = body["prompt"].as_str().unwrap().replace('.', " .").replace(',', " ,");
+    text.split_whitespace().map(str::to_owned).collect()
+}
