@@ -85,6 +85,7 @@ fn schedule(streams: u32, rate: f64, seconds: f64, interval_us: f64) -> Result<S
         prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
+        conversations: None,
     };
     let request = |index: u32, at: At, tokens: u32| Request {
         index,
@@ -123,6 +124,7 @@ fn job(address: &str, schedule: Schedule) -> Result<Job, String> {
         api: Api::OpenaiChat,
         template: RequestSpec::new("tok", Prompt::Text(String::new())),
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        session_header: None,
         secrets: Secrets::default(),
         idle_timeout: Span::from_ms(60_000),
         request_timeout: Span::from_ms(120_000),

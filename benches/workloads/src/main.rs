@@ -49,6 +49,7 @@ fn schedule(tokenizer: &dyn Tokenizer) -> Schedule {
         prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
+        conversations: None,
     };
     Schedule::draw(spec).expect("a closed loop of a count can be drawn").0
 }

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span, Warnings};
+use wire::dialect::ToolCall;
 use wire::reader::{Close, Reader, ReaderOptions};
 
 use crate::clock::duration;
@@ -19,6 +20,9 @@ pub(crate) struct Attempt {
     record: Record,
     /// The place of its target.
     target: u32,
+    /// Keep text and calls of the answer.
+    keep_text: bool,
+    calls: Vec<ToolCall>,
     /// Its place in the tap, while a connection is busy with it.
     key: Option<Key>,
     reconnects: u16,
@@ -27,8 +31,8 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(record: Record, target: u32, results: u32) -> Self {
-        Self { record, target, key: None, reconnects: 0, results }
+    pub(crate) fn new(record: Record, target: u32, results: u32, keep_text: bool) -> Self {
+        Self { record, target, keep_text, calls: Vec::new(), key: None, reconnects: 0, results }
     }
 
     /// Sends the request and reads the answer to its end. A connection that
@@ -84,7 +88,7 @@ impl Attempt {
         // A token an event at most, and a few events around them.
         let limit_tokens = self.record.planned.max_output_tokens.map_or(0, |n| n.get() + 8);
         let options = ReaderOptions {
-            keep_text: worker.job.keep_text,
+            keep_text: self.keep_text,
             expected_events: limit_tokens as usize,
             expected_results: self.results,
             ..ReaderOptions::default()
@@ -156,7 +160,10 @@ impl Attempt {
         self.record.stamps.headers_at = after(reading.headers_us);
         self.record.stamps.ended_at = after(Some(reading.ended_us));
         self.record.events = reading.events;
+        let of_request = self.record.answer.warnings;
         self.record.answer = reading.answer;
+        self.record.answer.warnings.add(of_request);
+        self.calls = reading.tool_calls;
         self.record.answer.reconnects = self.reconnects;
         self.record.outcome = reading.outcome;
         if stepped {
@@ -167,7 +174,8 @@ impl Attempt {
         }
     }
 
-    pub(crate) fn into_record(self) -> Record {
-        self.record
+    /// The record, and the calls of tools in the answer where they were kept.
+    pub(crate) fn into_record(self) -> (Record, Vec<ToolCall>) {
+        (self.record, self.calls)
     }
 }

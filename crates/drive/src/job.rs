@@ -52,6 +52,8 @@ pub struct Job {
     pub template: RequestSpec,
     /// Headers of every request, keys included.
     pub headers: Vec<(String, String)>,
+    /// The header that carries the id of each request's conversation, if any.
+    pub session_header: Option<String>,
     /// What must never be stored or printed.
     pub secrets: Secrets,
     /// Time without a byte after which a begun answer has failed.
@@ -101,12 +103,18 @@ impl Job {
         fields
     }
 
-    /// The bytes of request `index`.
-    pub(crate) fn encode(&self, index: u32, target: u32, body: &[u8]) -> Vec<u8> {
+    /// The bytes of a request.
+    pub(crate) fn encode(&self, request: &Request, body: &[u8]) -> Vec<u8> {
+        let index = request.index;
         let id = format!("{}-{index}", self.run_id);
         let trace = trace_parent(&self.run_id, index);
-        let extra = [("x-request-id", id.as_str()), ("traceparent", trace.as_str())];
-        head::encode("POST", &self.target(target).url, &self.headers, &extra, body)
+        let mut extra = vec![("x-request-id", id.as_str()), ("traceparent", trace.as_str())];
+        let session = format!("{}-s{}", self.run_id, request.session);
+        if let Some(name) = &self.session_header {
+            extra.push((name, &session));
+        }
+        let url = &self.target(request.route.target).url;
+        head::encode("POST", url, &self.headers, &extra, body)
     }
 
     /// A target by its place.

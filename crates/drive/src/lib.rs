@@ -1,6 +1,7 @@
 //! The client side: sockets, clocks, tasks. It walks a schedule against a
 //! target and gives back one record a request.
 
+mod alarm;
 mod clock;
 mod connection;
 mod exchange;
@@ -11,6 +12,7 @@ mod job;
 mod places;
 mod run;
 pub mod secret;
+mod talk;
 mod tap;
 mod timer;
 pub mod tls;

@@ -2,23 +2,27 @@
 //! state shared with others while running.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use measure::{At, Outcome, Record, Span};
-use tokio::sync::{Notify, Semaphore, watch};
+use measure::{At, NotSentKind, Outcome, Record, Span, Warnings};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use wire::api::RequestSpec;
 use wire::dialect::Forms;
+use wire::{api, history};
+use workload::prompt::Prompt;
 use workload::{After, Load, Request, Schedule};
 
-use crate::clock::{Clock, duration};
+use crate::alarm::Alarm;
+use crate::clock::Clock;
 use crate::connection::{Connection, OpenError, OpenStamps, resolve};
 use crate::exchange::Attempt;
 use crate::job::{Job, Reuse};
 use crate::run::Outlet;
+use crate::talk::{End, Talk};
 use crate::tap::Tap;
 use crate::timer::{MODEST, PUNCTUAL, Timer};
 
@@ -34,8 +38,8 @@ pub(crate) struct Worker {
     /// Those of each target, as far as they are known.
     addresses: RefCell<Vec<Option<Vec<SocketAddr>>>>,
     out: Outlet,
-    ended: RefCell<HashMap<u32, At>>,
-    any_ended: Notify,
+    /// Pauses between the turns of conversations.
+    alarm: Alarm,
 }
 
 /// A request ready to be written, and its record so far.
@@ -45,6 +49,8 @@ pub(crate) struct Prepared {
     pub(crate) bytes: Rc<[u8]>,
     /// Vectors or scores that it asks for.
     pub(crate) results: u32,
+    /// True when a later prompt holds the answer.
+    carried: bool,
 }
 
 impl Worker {
@@ -66,8 +72,7 @@ impl Worker {
             id,
             addresses: RefCell::new(vec![None; targets]),
             out,
-            ended: RefCell::new(HashMap::new()),
-            any_ended: Notify::new(),
+            alarm: Alarm::new(clock),
         }
     }
 
@@ -84,8 +89,9 @@ impl Worker {
             }
         };
         let mut reading = JoinSet::new();
-        let (pump, sweep) = (Rc::clone(&self), Rc::clone(&self));
+        let (pump, sweep, alarm) = (Rc::clone(&self), Rc::clone(&self), Rc::clone(&self));
         reading.spawn_local(async move { pump.tap.pump().await });
+        reading.spawn_local(async move { alarm.alarm.run().await });
         reading.spawn_local(async move { sweep.tap.sweep().await });
         tokio::select! {
             biased;
@@ -114,24 +120,26 @@ impl Worker {
         let cap = cap.map(|users| Rc::new(Semaphore::new(users as usize)));
         let mut tasks = JoinSet::new();
         let mut stop = self.stop.clone();
+        let mut talks = Talks::default();
         for request in schedule.deal(self.id, workers) {
-            // Encoding before the instant keeps it out of the latency.
-            let prepared = self.prepare(&request);
-            if matches!(request.after, After::Parents { .. }) {
-                self.tap.may_gather(false);
-            }
-            if let After::Instant(at) = request.after {
-                self.tap.note_due(Some(at));
-                let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
-                tokio::select! {
-                    biased;
-                    _ = stopped => break,
-                    () = timer.until(at) => {}
+            let talk = talks.of(&request, &schedule);
+            let mut arrival = Arrival { request, prepared: None, talk, cap: cap.clone() };
+            match arrival.request.after {
+                After::Instant(at) => {
+                    // Encoding before the instant keeps it out of the latency.
+                    arrival.prepare_first(self);
+                    self.tap.note_due(Some(at));
+                    let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
+                    tokio::select! {
+                        biased;
+                        _ = stopped => break,
+                        () = timer.until(at) => {}
+                    }
                 }
+                After::Parents { .. } | After::Slot { .. } => self.tap.may_gather(false),
             }
             let worker = Rc::clone(self);
-            let cap = cap.clone();
-            tasks.spawn_local(async move { worker.arrive(request, prepared, cap).await });
+            tasks.spawn_local(async move { worker.arrive(arrival, At::ZERO).await });
             // Let answers be read between the sends of a burst.
             while let Some(joined) = tasks.try_join_next() {
                 pass_on(joined);
@@ -145,58 +153,76 @@ impl Worker {
     }
 
     /// One arrival: waits for parents and for a slot under the cap, then sends.
-    async fn arrive(
-        self: Rc<Self>,
-        request: Request,
-        prepared: Prepared,
-        cap: Option<Rc<Semaphore>>,
-    ) {
+    /// `slot_at` is when a user's slot became free.
+    async fn arrive(self: Rc<Self>, mut arrival: Arrival, slot_at: At) {
         let mut stop = self.stop.clone();
         let ready = async {
-            let intended_at = match &request.after {
+            let intended_at = match &arrival.request.after {
                 After::Instant(at) => *at,
-                After::Slot { think } => self.clock.now() + *think,
-                After::Parents { of, think } => self.last_end(of).await + *think,
+                After::Slot { think } => slot_at + *think,
+                After::Parents { of, think } => {
+                    let end = arrival.talk.last_end(of).await;
+                    if let End::Badly(at) = end {
+                        return Err(at + *think);
+                    }
+                    end.at() + *think
+                }
             };
-            let pause = intended_at - self.clock.now();
-            if pause > Span::ZERO {
-                tokio::time::sleep(duration(pause)).await;
-            }
-            let permit = match cap {
+            // Encoding in the pause keeps it out of the latency, where there is
+            // one.
+            let prepared = arrival.take_prepared(&self);
+            self.alarm.until(intended_at).await;
+            let permit = match arrival.cap.clone() {
                 Some(cap) => cap.acquire_owned_rc().await,
                 None => None,
             };
-            (intended_at, permit)
+            Ok((prepared, intended_at, permit))
         };
         // A stop comes first: it ends parents and frees slots, and nothing more
         // may be sent because of that.
         let went = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => return,
-            went = ready => went,
+            _ = stop.wait_for(|stop| *stop) => None,
+            went = ready => Some(went),
         };
-        let (intended_at, _permit) = went;
         // A stop reaches the tasks one after the other, its value all at once:
         // one that has ended for it must not let the next one go.
         if *self.stop.borrow() {
-            return;
+            return self.leave_out(&arrival);
         }
-        self.perform(prepared, intended_at).await;
+        match went {
+            Some(Ok((prepared, intended_at, _permit))) => {
+                self.perform(prepared, intended_at, Some(&arrival.talk)).await;
+            }
+            Some(Err(intended_at)) => self.give_up(&arrival, intended_at),
+            None => self.leave_out(&arrival),
+        }
     }
 
-    /// The end of the last of these requests.
-    async fn last_end(&self, parents: &[u32]) -> At {
-        loop {
-            let known = self.any_ended.notified();
-            let ends: Option<Vec<At>> = {
-                let ended = self.ended.borrow();
-                parents.iter().map(|parent| ended.get(parent).copied()).collect()
-            };
-            if let Some(ends) = ends {
-                return ends.into_iter().max().unwrap_or(At::ZERO);
-            }
-            known.await;
+    /// Records a turn that is not sent because one that it waits for ended
+    /// badly.
+    fn give_up(&self, arrival: &Arrival, intended_at: At) {
+        let request = &arrival.request;
+        let mut record = Record::planned(request.index, intended_at, self.job.planned(request));
+        record.worker = self.id;
+        record.outcome = Outcome::NotSent(NotSentKind::ParentFailed);
+        arrival.talk.has_prompt();
+        arrival.talk.ended(request.index, End::Badly(intended_at), None);
+        self.out.put(record);
+    }
+
+    /// Accounts for a turn of a begun conversation that a stop left out, where
+    /// the plan has no end and so nobody else knows of it.
+    fn leave_out(&self, arrival: &Arrival) {
+        let request = &arrival.request;
+        if self.job.schedule.count().is_some() || !matches!(request.after, After::Parents { .. }) {
+            return;
         }
+        let mut record =
+            Record::planned(request.index, self.clock.now(), self.job.planned(request));
+        record.worker = self.id;
+        record.outcome = UNRELEASED;
+        self.out.put(record);
     }
 
     /// Users who each wait for their answer before they ask again.
@@ -223,13 +249,15 @@ impl Worker {
         // Made at the first pause: users who do not think need no timer.
         let mut timer = None;
         while !*self.stop.borrow() {
-            let Some(request) = self.take_next(&schedule, next) else { return };
-            let After::Slot { think } = request.after else { return };
+            let Some(unit) = self.take_next(&schedule, next) else { return };
+            let Some(After::Slot { think }) = unit.first().map(|first| first.after.clone()) else {
+                return;
+            };
             let intended_at = free_at + think;
             if schedule.closes_at().is_some_and(|closes| intended_at >= closes) {
                 return;
             }
-            let prepared = self.prepare(&request);
+            let mut begun = Begun::new(&self, unit);
             if intended_at > self.clock.now() {
                 if timer.is_none() {
                     timer = Timer::new(self.clock, MODEST).ok();
@@ -243,18 +271,22 @@ impl Worker {
                     return;
                 }
             }
-            free_at = self.perform(prepared, intended_at).await;
+            free_at = match begun.alone() {
+                Some(prepared) => self.perform(prepared, intended_at, None).await,
+                None => begun.run(&self, free_at).await.unwrap_or(free_at),
+            };
         }
     }
 
-    /// The next request of this worker's share, whichever of its users asks.
-    fn take_next(&self, schedule: &Schedule, next: &Cell<u32>) -> Option<Request> {
+    /// The next conversation of this worker's share, whichever of its users
+    /// asks.
+    fn take_next(&self, schedule: &Schedule, next: &Cell<u32>) -> Option<Vec<Request>> {
         loop {
-            let index = next.get();
-            let owner = schedule.owner_at(index, self.job.threads)?;
-            next.set(index.checked_add(1)?);
+            let unit = next.get();
+            let owner = schedule.owner_at_unit(unit, self.job.threads)?;
+            next.set(unit.checked_add(1)?);
             if owner == self.id {
-                return schedule.request(index);
+                return schedule.unit(unit);
             }
         }
     }
@@ -262,19 +294,34 @@ impl Worker {
     /// Waits for an instant, by a timer of its own where there was a
     /// descriptor left for one.
     async fn pause(&self, timer: Option<&Timer>, at: At) {
-        if let Some(timer) = timer {
-            return timer.until(at).await;
+        match timer {
+            Some(timer) => timer.until(at).await,
+            None => self.alarm.until(at).await,
         }
-        tokio::time::sleep(duration(at - self.clock.now())).await;
     }
 
-    /// Encodes a request of the schedule.
-    fn prepare(&self, request: &Request) -> Prepared {
+    /// Encodes a request of the schedule. A turn of a conversation gets what
+    /// was said before it.
+    fn prepare(&self, request: &Request, talk: Option<&Talk>) -> Prepared {
         let job = &self.job;
-        let prompt = job.schedule.prompt(request, job.nonce);
+        let answer = |index| talk.map_or_else(Vec::new, |talk| talk.answer(index));
+        let prompt = job.schedule.prompt_after(request, job.nonce, &answer);
+        let intended_at = match request.after {
+            After::Instant(at) => at,
+            After::Slot { .. } | After::Parents { .. } => At::ZERO,
+        };
+        let mut record = Record::planned(request.index, intended_at, job.planned(request));
+        record.worker = self.id;
+        let Prompt { content, body, .. } = prompt;
+        let mut prompt = job.wire_prompt(content);
+        if let api::Prompt::Messages(messages) = &mut prompt
+            && history::fit_results(messages)
+        {
+            record.answer.warnings.add(Warnings::TOOL_RESULTS_REFITTED);
+        }
         let mut spec = RequestSpec {
-            extra_body: job.extra_body(&prompt.body),
-            prompt: job.wire_prompt(prompt.content),
+            extra_body: job.extra_body(&body),
+            prompt,
             max_output_tokens: request.max_output_tokens.map(measure::Tokens::get),
             ignore_eos: request.output_forced && job.api.entry().can_ignore_eos,
             priority: request.route.priority.filter(|_| job.api.entry().takes_priority),
@@ -283,36 +330,44 @@ impl Worker {
         if let Some(model) = &request.route.model {
             spec.model.clone_from(model);
         }
-        let target = request.route.target;
         let results = job.api.results_of(&spec);
-        let bytes = job.encode(request.index, target, &job.api.body(&spec));
-        let intended_at = match request.after {
-            After::Instant(at) => at,
-            After::Slot { .. } | After::Parents { .. } => At::ZERO,
-        };
-        let mut record = Record::planned(request.index, intended_at, job.planned(request));
-        record.worker = self.id;
-        Prepared { record, target, bytes: bytes.into(), results }
+        let bytes = job.encode(request, &job.api.body(&spec));
+        let carried = talk.is_some() && job.schedule.answer_is_carried(request);
+        Prepared { record, target: request.route.target, bytes: bytes.into(), results, carried }
     }
 
     /// Sends one request, follows it to its end, hands over its record, and
     /// says when it ended.
-    async fn perform(self: &Rc<Self>, prepared: Prepared, intended_at: At) -> At {
-        let Prepared { mut record, target, bytes, results } = prepared;
+    async fn perform(
+        self: &Rc<Self>,
+        prepared: Prepared,
+        intended_at: At,
+        talk: Option<&Talk>,
+    ) -> At {
+        let Prepared { mut record, target, bytes, results, carried } = prepared;
         record.stamps.intended_at = intended_at;
         record.stamps.released_at = Some(self.clock.now().max(intended_at));
-        let mut attempt = Attempt::new(record, target, results);
+        let mut attempt = Attempt::new(record, target, results, self.job.keep_text || carried);
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;
             () = attempt.exchange(self, &bytes) => {}
             _ = stop.wait_for(|stop| *stop) => attempt.cancel(self),
         }
-        let mut record = attempt.into_record();
+        let (mut record, calls) = attempt.into_record();
         let ended_at = record.stamps.ended_at.unwrap_or_else(|| self.clock.now());
+        if let Some(talk) = talk {
+            let well = record.outcome == Outcome::Ok;
+            let text = record.answer.text.as_deref().unwrap_or_default();
+            let answer = (carried && well).then(|| history::answer(text, &calls));
+            let end = if well { End::Well(ended_at) } else { End::Badly(ended_at) };
+            talk.ended(record.index, end, answer);
+        }
+        if !self.job.keep_text {
+            let answer = &mut record.answer;
+            (answer.text, answer.reasoning, answer.tool_arguments) = (None, None, None);
+        }
         self.job.redact(&mut record);
-        self.ended.borrow_mut().insert(record.index, ended_at);
-        self.any_ended.notify_waiters();
         self.out.put(record);
         ended_at
     }
@@ -349,6 +404,94 @@ impl Worker {
         let found = resolve(&self.job.target(target).url).await?;
         self.addresses.borrow_mut()[place] = Some(found.clone());
         Ok(found)
+    }
+}
+
+/// One arrival on its way to be sent.
+struct Arrival {
+    request: Request,
+    prepared: Option<Prepared>,
+    talk: Rc<Talk>,
+    cap: Option<Rc<Semaphore>>,
+}
+
+impl Arrival {
+    /// Encodes a request that waits for no other.
+    fn prepare_first(&mut self, worker: &Worker) {
+        if !matches!(self.request.after, After::Parents { .. }) {
+            self.prepared = Some(self.encode(worker));
+        }
+    }
+
+    fn take_prepared(&mut self, worker: &Worker) -> Prepared {
+        self.prepared.take().unwrap_or_else(|| self.encode(worker))
+    }
+
+    fn encode(&self, worker: &Worker) -> Prepared {
+        let prepared = worker.prepare(&self.request, Some(&self.talk));
+        self.talk.has_prompt();
+        prepared
+    }
+}
+
+/// The conversations of an open loop of which turns are still to be dealt.
+#[derive(Default)]
+struct Talks(BTreeMap<u32, (Rc<Talk>, u32)>);
+
+impl Talks {
+    /// The conversation of a request, begun with its first one.
+    fn of(&mut self, request: &Request, schedule: &Schedule) -> Rc<Talk> {
+        let begin = || {
+            let turns = schedule.turns_of(request);
+            (Rc::new(Talk::of(turns)), turns)
+        };
+        let (talk, left) = self.0.entry(request.session).or_insert_with(begin);
+        let talk = Rc::clone(talk);
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.0.remove(&request.session);
+        }
+        talk
+    }
+}
+
+/// A conversation that a user begins, or a request by itself.
+struct Begun {
+    turns: Vec<Arrival>,
+    talk: Rc<Talk>,
+}
+
+impl Begun {
+    /// Encodes what waits for nothing.
+    fn new(worker: &Worker, unit: Vec<Request>) -> Self {
+        let talk = Rc::new(Talk::of(unit.len() as u32));
+        let mut turns: Vec<Arrival> = unit
+            .into_iter()
+            .map(|request| Arrival { request, prepared: None, talk: Rc::clone(&talk), cap: None })
+            .collect();
+        turns.iter_mut().for_each(|turn| turn.prepare_first(worker));
+        Self { turns, talk }
+    }
+
+    /// The only request, where there is one alone.
+    fn alone(&mut self) -> Option<Prepared> {
+        match self.turns.as_mut_slice() {
+            [only] => only.prepared.take(),
+            _ => None,
+        }
+    }
+
+    /// Runs all turns; gives the end of the last one that was sent.
+    async fn run(self, worker: &Rc<Worker>, slot_at: At) -> Option<At> {
+        let mut tasks = JoinSet::new();
+        for turn in self.turns {
+            let worker = Rc::clone(worker);
+            tasks.spawn_local(async move { worker.arrive(turn, slot_at).await });
+        }
+        while let Some(joined) = tasks.join_next().await {
+            pass_on(joined);
+        }
+        self.talk.over_at()
     }
 }
 

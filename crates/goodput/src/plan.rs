@@ -11,15 +11,15 @@ use measure::slo::Slo;
 use measure::threshold::Threshold;
 use measure::{Span, Tokens};
 use serde_json::{Map, Value};
-use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec};
+use wire::api::{Api, LengthField, Prompt as WirePrompt, RequestSpec, Yields};
 use wire::dataset::table::is_written;
 use wire::run::Setting;
 use workload::media::Pictures;
 use workload::prompt::{CacheRegime, Order, Prompt, PromptSource};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{
-    Batch, Lexicon, LexiconError, Load, ModelKind, Prefixes, Replay, Routing, Stop, Think,
-    Tokenizer,
+    Batch, Conversations, Lexicon, LexiconError, Load, ModelKind, Prefixes, Replay, Routing, Stop,
+    Think, Tokenizer,
 };
 
 use crate::flags::{Reader, Settings, UsageError, storable_url};
@@ -35,6 +35,9 @@ pub(crate) mod objective;
 mod prefix;
 mod routing;
 mod trace;
+mod turns;
+
+use data::Data;
 
 /// What the embedded engine speaks.
 const EMBEDDED: &[Api] =
@@ -77,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) max_error_rate: Option<f64>,
     pub(crate) threads: u32,
     pub(crate) reuse: Reuse,
+    /// The header that names each request's conversation.
+    pub(crate) session_header: Option<String>,
     pub(crate) definitions: String,
 }
 
@@ -199,15 +204,17 @@ pub(crate) fn resolve(
     let tokenizer = tokenizer(&mut reader, &read, embedded);
     let make = if settings.has("mix") { mix::mix } else { sent };
     let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
-    let Sent { prompts, pictures, prefixes, batch, output, output_forced, routing, facts, replay } =
+    let Sent { prompts, pictures, prefixes, batch, output, output_forced, routing, facts, .. } =
         sent;
+    let (conversations, replay) = (sent.conversations, sent.replay);
     let (mut routing, mut workload) = (routing, facts);
     let urls = address.as_ref().map_or(&[][..], |address| &address.urls);
     routing.targets = routing::targets(&mut reader, urls);
     workload.notes.extend(routing::said_of_targets(&routing, urls));
+    let units = turns::units(conversations.as_ref(), &prompts);
     let asked_lengths = workload.input_lengths.clone();
     let (load, stop) =
-        load::load(&mut reader, embedded, seed, &prompts, replay, &mut workload.notes);
+        load::load(&mut reader, embedded, seed, &prompts, units, replay, &mut workload.notes);
     let threads = threads(&mut reader, &load, &output);
     let cache = cache(&mut reader, &prompts);
     let template = template(&mut reader, api);
@@ -243,6 +250,7 @@ pub(crate) fn resolve(
             nonce_in_own_prompts: settings.has("prefix-cache"),
             labels: Vec::new(),
             routing,
+            conversations,
         },
         warmups: reader.value("num-warmups", "a whole number from 0").unwrap_or(0),
         workload,
@@ -263,6 +271,7 @@ pub(crate) fn resolve(
         max_error_rate: share(&mut reader, "max-error-rate"),
         threads,
         reuse: reuse(&mut reader),
+        session_header: turns::session_header(&mut reader),
         definitions,
         address,
     };
@@ -396,6 +405,7 @@ struct Sent {
     output: OutputLength,
     output_forced: bool,
     routing: Routing,
+    conversations: Option<Conversations>,
     facts: WorkloadFacts,
     /// When requests come, where the rows of a trace say it.
     replay: Option<Replay>,
@@ -408,9 +418,14 @@ fn sent(
     api: Api,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
 ) -> Sent {
-    let (prompts, output, mut facts, replay) = workload(reader, read, embedded, api, tokenizer);
+    let Data { prompts, output, mut facts, replay, conversations } =
+        workload(reader, read, embedded, api, tokenizer);
+    let conversations = turns::conversations(reader, read, conversations, &mut facts);
     let batch = batch::batch(reader, api, &prompts, &mut facts);
     let output = batch::output(reader, api, output, &mut facts);
+    if conversations.is_some() && api.entry().yields != Yields::Tokens {
+        reader.wrong("backend", "vectors and scores are no answers that a later turn could hold");
+    }
     let prefixes = prefix::prefixes(reader, prompts.is_written());
     batch::without_prefixes(reader, &batch, prefixes);
     facts.input_lengths = prefix::describe(prefixes, &facts.input_lengths);
@@ -424,7 +439,18 @@ fn sent(
     if output_forced && !api.entry().can_ignore_eos {
         reader.wrong("ignore-eos", format!("the API {} has no such field", api.name()));
     }
-    Sent { prompts, pictures, prefixes, batch, output, output_forced, routing, facts, replay }
+    Sent {
+        prompts,
+        pictures,
+        prefixes,
+        batch,
+        output,
+        output_forced,
+        routing,
+        conversations,
+        facts,
+        replay,
+    }
 }
 
 fn workload(
@@ -433,7 +459,7 @@ fn workload(
     embedded: bool,
     api: Api,
     tokenizer: Option<&Arc<dyn Tokenizer>>,
-) -> (PromptSource, OutputLength, WorkloadFacts, Option<Replay>) {
+) -> Data {
     let settings = reader.settings;
     let (input_ratio, output_ratio) = lengths::ratios(reader);
     let (isl, osl) = if embedded { (4096, 128) } else { (512, 128) };
@@ -459,7 +485,7 @@ fn workload(
         }
         let prompts = PromptSource::List { prompts: vec![prompt], order: Order::AsIs };
         trace::is_replayed(reader, None);
-        return (prompts, OutputLength::Drawn(output), facts, None);
+        return Data::alone(prompts, output, facts);
     }
     let with_pictures = name.replace('_', "-") == media::RANDOM;
     let repeats = prefix::is_repetition(name);
@@ -488,12 +514,10 @@ fn workload(
         facts.random_text = true;
         facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
-        return (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts, None);
+        return Data::alone(PromptSource::Synthetic { input }, output, facts);
     }
-    match data::read(reader, read, name, output.clone(), api, tokenizer) {
-        Some(data) => (data.prompts, data.output, data.facts, data.replay),
-        None => (PromptSource::Synthetic { input }, OutputLength::Drawn(output), facts, None),
-    }
+    data::read(reader, read, name, output.clone(), api, tokenizer)
+        .unwrap_or_else(|| Data::alone(PromptSource::Synthetic { input }, output, facts))
 }
 
 fn cache(reader: &mut Reader<'_>, prompts: &PromptSource) -> CacheRegime {

@@ -6,6 +6,7 @@
 pub mod accuracy;
 pub mod caveat;
 mod caveats;
+pub mod conversations;
 pub mod definition;
 pub mod facts;
 pub mod fairness;

@@ -114,6 +114,8 @@ kinds! {
             "Use fewer connections, more source addresses or more targets.";
         WorkerLost "worker_lost" Client "The worker that should have sent it was lost."
             "Look at that worker's log.";
+        ParentFailed "parent_failed" Server "An earlier turn of its conversation did not end well, so that it could not be asked."
+            "Look at the failures of the turns before it; they are counted by their own kinds.";
     }
 }
 

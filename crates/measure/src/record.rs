@@ -31,9 +31,11 @@ pub struct Record {
 pub struct Planned {
     /// Tenant, class, adapter, turn …: name and value, sorted by name.
     pub labels: Vec<(String, String)>,
-    /// The conversation that it belongs to; equal to `index` when alone.
+    /// The conversation that it belongs to; equal to `index` where requests are
+    /// no turns of any.
     pub session: u32,
-    /// Position in the conversation, from 0.
+    /// Turns before it in its conversation: of several chains that end in it,
+    /// the longest.
     pub turn: u16,
     /// Prompt length that the workload asked for, when it knows one.
     pub input_tokens: Option<Tokens>,
@@ -387,6 +389,9 @@ warnings! {
     /// The wall clock was stepped while the request ran: kernel stamps follow
     /// the wall clock, so its times may be off by the step.
     CLOCK_STEP = 14 "clock_step";
+    /// The answer before made other calls of tools than the script has results
+    /// for: some results were sent as the user's words, or empty.
+    TOOL_RESULTS_REFITTED = 15 "tool_results_refitted";
 }
 
 impl Warnings {
@@ -446,6 +451,12 @@ impl Record {
             outcome: Outcome::Cancelled,
             source: None,
         }
+    }
+
+    /// True where the load let it come: a later turn of a conversation comes
+    /// when those before it have ended.
+    pub const fn arrives(&self) -> bool {
+        self.planned.turn == 0
     }
 
     /// The instant of an event, when the request was sent.

@@ -123,6 +123,8 @@ fn by_label(timed: &[Timed<'_>], slo: Option<&Slo>) -> Vec<Slice> {
             let own = request.record.planned.labels.iter().find(|(known, _)| known == name);
             parts.entry(own.map(|(_, value)| value.as_str())).or_default().push(request);
         }
+        let mut parts: Vec<(Option<&str>, Vec<&Timed<'_>>)> = parts.into_iter().collect();
+        parts.sort_by_key(|(value, _)| by_number(*value));
         slices.extend(parts.into_iter().map(|(value, requests)| {
             let (name, value) = (name.to_owned(), value.map(str::to_owned));
             let attained = slo.map(|slo| attained(&requests, slo));
@@ -138,6 +140,16 @@ fn attained(requests: &[&Timed<'_>], slo: &Slo) -> Attained {
         good: sum.good + u64::from(judgement.is_good()),
         of: sum.of + u64::from(judgement.decides()),
     })
+}
+
+/// The order of a label's values: without it first, numbers by their size, then
+/// texts. Turn 10 comes after turn 9.
+fn by_number(value: Option<&str>) -> (u8, u64, Option<&str>) {
+    match value.map(|value| (value, value.parse())) {
+        None => (0, 0, None),
+        Some((value, Ok(number))) => (1, number, Some(value)),
+        Some((value, Err(_))) => (2, 0, Some(value)),
+    }
 }
 
 fn slice(of: Part, requests: &[&Timed<'_>]) -> Slice {

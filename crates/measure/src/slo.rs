@@ -5,7 +5,7 @@ mod preset;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::outcome::Outcome;
+use crate::outcome::{Blame, NotSentKind, Outcome};
 use crate::record::Record;
 use crate::request::{Timed, Value, start_of};
 use crate::undefined::Undefined;
@@ -303,7 +303,7 @@ impl Judgement {
 /// Judges one term.
 pub fn judge_term(timed: &Timed<'_>, term: &Term) -> Judgement {
     match timed.record.outcome {
-        Outcome::NotSent(_) => Judgement::ClientFault,
+        Outcome::NotSent(kind) => judge_unsent(kind),
         Outcome::Cancelled => judge_cancelled(timed, term),
         _ if !timed.success => Judgement::Missed,
         _ => {
@@ -329,6 +329,12 @@ fn value(timed: &Timed<'_>, quantity: Quantity) -> Value {
         Quantity::Itl(Statistic::Mean) => timed.itl_mean(),
         Quantity::Icl(statistic) | Quantity::Itl(statistic) => timed.gap(statistic),
     }
+}
+
+/// A request that was never sent: mostly by our own fault; but a turn that a
+/// failure before it made impossible was missed by the server.
+fn judge_unsent(kind: NotSentKind) -> Judgement {
+    if kind.blame() == Blame::Client { Judgement::ClientFault } else { Judgement::Missed }
 }
 
 fn judge_value(value: Value, term: &Term) -> Judgement {
@@ -401,8 +407,8 @@ fn jointly(timed: &Timed<'_>, terms: &[Judgement]) -> Judgement {
     let outcome = timed.record.outcome;
     // Said of the outcome and not of the terms, so that it holds without any.
     let failed = !timed.success && outcome != Outcome::Cancelled;
-    if matches!(outcome, Outcome::NotSent(_)) {
-        Judgement::ClientFault
+    if let Outcome::NotSent(kind) = outcome {
+        judge_unsent(kind)
     } else if failed || any(Judgement::Missed) {
         Judgement::Missed
     } else if any(Judgement::Undecided) || outcome == Outcome::Cancelled {

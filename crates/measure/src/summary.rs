@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::caveat::Caveat;
+use crate::conversations::{Conversations, conversations};
 use crate::definition::{ArrivalMark, Definition, SERVICE, ThroughputWindow, WithoutSamples};
 use crate::facts::{LoadKind, RunFacts};
 use crate::fairness::{Fairness, fairness};
@@ -57,6 +58,8 @@ pub struct Summary {
     pub tokens: TokenTotals,
     /// The run by prompt length and by label.
     pub slices: Slices,
+    /// Conversations as wholes, where requests are turns of some.
+    pub conversations: Option<Conversations>,
     /// Fairness between the values of each label that takes two or more.
     pub fairness: Vec<Fairness>,
     /// Peer-style peaks, under presets whose tool prints them.
@@ -258,6 +261,7 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
         validity: validity(records, facts, ttft),
         caveats: Vec::new(),
         slices,
+        conversations: conversations(records, &facts.percentiles),
         absent: Vec::new(),
         answer_warnings: answer_warnings(records),
         facts: facts.clone(),
@@ -282,7 +286,7 @@ impl Windows {
     fn of(records: &[Record], facts: &RunFacts, definition: &Definition) -> Self {
         let due: Vec<_> = records
             .iter()
-            .filter(|r| !facts.interrupted || r.stamps.released_at.is_some())
+            .filter(|r| r.arrives() && (!facts.interrupted || r.stamps.released_at.is_some()))
             .map(|record| record.stamps.intended_at)
             .collect();
         let arrival = if facts.load.kind.has_schedule() {
@@ -303,6 +307,8 @@ impl Windows {
         let goodput_s = match definition.window {
             ThroughputWindow::WholeRun => whole_run,
             ThroughputWindow::Makespan => {
+                // Later turns come when answers do and not by the schedule.
+                let arrival = arrival.filter(|_| records.iter().all(Record::arrives));
                 goodput_window(facts.load.kind, arrival, makespan).map(seconds).or(throughput_s)
             }
         };
@@ -583,13 +589,16 @@ fn load_figures(
 ) -> LoadFigures {
     let arrival_s = windows.arrival.map(|window| window.length().s());
     let rate = |count: usize| arrival_s.filter(|s| *s > 0.0).map(|s| count as f64 / s);
-    let due = records.iter().filter(|r| !facts.interrupted || r.stamps.released_at.is_some());
+    let due = records
+        .iter()
+        .filter(|r| r.arrives() && (!facts.interrupted || r.stamps.released_at.is_some()));
     let duration_s = windows.makespan.map(|window| window.length().s()).or(windows.throughput_s);
     let completed = timed.iter().filter(|request| request.success).count() as f64;
     let released_inside = |record: &&Record| {
         let window = windows.arrival;
         // The last arrival lies on the window's edge, a hair of lateness away.
-        record.stamps.released_at.zip(window).is_some_and(|(at, window)| at <= window.until)
+        let released_at = record.stamps.released_at.filter(|_| record.arrives());
+        released_at.zip(window).is_some_and(|(at, window)| at <= window.until)
     };
     LoadFigures {
         offered_rps: rate(due.count()),
@@ -747,6 +756,9 @@ fn absent(summary: &Summary) -> Vec<(String, Said)> {
     if summary.facts.instrument.floor.is_none() {
         say("validity.instrument_floor", NO_FLOOR.into());
     }
+    if summary.conversations.is_none() {
+        say("conversations", NO_CONVERSATIONS.into());
+    }
     if summary.slices.tail_owner.is_none() {
         say("slices.tail_owner", NO_TAIL_OWNER.into());
     }
@@ -772,6 +784,10 @@ const NO_FLOOR: Text = Text {
 const NO_TAIL_OWNER: Text = Text {
     en: "no prompt length holds most of the slowest requests, or fewer than 100 were counted",
     zh: "没有哪个输入长度区间占最慢请求的大部分，或有计数的请求不足 100 个",
+};
+const NO_CONVERSATIONS: Text = Text {
+    en: "no request is a later turn of a conversation",
+    zh: "没有任何请求是会话中的后续轮次",
 };
 const NO_DIAGNOSIS: Text =
     Text { en: "diagnosis is not part of this version", zh: "此版本尚无诊断功能" };

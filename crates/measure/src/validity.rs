@@ -345,7 +345,9 @@ pub fn validity(
         // schedule in time nothing comes due but by being released.
         let came = facts.load.kind.has_schedule()
             && run_end.is_some_and(|end| record.stamps.intended_at <= end);
-        !facts.interrupted || record.stamps.released_at.is_some() || came
+        let owed = !facts.interrupted || record.stamps.released_at.is_some() || came;
+        // A turn after one that failed could not be sent by anybody.
+        owed && record.outcome != Outcome::NotSent(NotSentKind::ParentFailed)
     };
     let planned = records.iter().filter(due).count() as u64;
     let released =
@@ -411,7 +413,7 @@ fn dispersion(records: &[Record], load: &LoadFacts) -> Option<(f64, f64, f64)> {
     }
     let mut sent: Vec<At> = Vec::new();
     let mut planned: Vec<At> = Vec::new();
-    for record in records {
+    for record in records.iter().filter(|record| record.arrives()) {
         if let Some(at) = record.stamps.sent_at {
             sent.push(at);
             planned.push(record.stamps.intended_at);

@@ -1,5 +1,7 @@
 //! The three windows of a run: arrival, makespan, steady.
 
+use std::collections::BTreeMap;
+
 use crate::facts::{LoadFacts, LoadKind};
 use crate::metric::Text;
 use crate::quantile;
@@ -124,6 +126,22 @@ fn intervals(records: &[Record]) -> Vec<(At, At)> {
     records.iter().filter_map(|r| Some((r.stamps.sent_at?, r.stamps.ended_at?))).collect()
 }
 
+/// From the first send to the last end of each conversation that was begun, of
+/// a request by itself its own: the time for which it holds a user.
+fn held(records: &[Record]) -> Vec<(At, At)> {
+    if records.iter().all(Record::arrives) {
+        return intervals(records);
+    }
+    let mut held: BTreeMap<u32, (At, At)> = BTreeMap::new();
+    for record in records {
+        let stamps = &record.stamps;
+        let Some((sent, ended)) = stamps.sent_at.zip(stamps.ended_at) else { continue };
+        let span = held.entry(record.planned.session).or_insert((sent, ended));
+        *span = (span.0.min(sent), span.1.max(ended));
+    }
+    held.into_values().collect()
+}
+
 /// Starts and ends in order. An end at the same instant as a start comes first:
 /// they did not overlap.
 fn changes(records: &[Record]) -> Vec<(At, i32)> {
@@ -154,11 +172,11 @@ pub fn mean_in_flight(records: &[Record], window: Window) -> f64 {
 
 /// The steady window of a run, or why it has none.
 ///
-/// Closed loop: from when every slot has finished its first request until a
-/// slot first finds no work. Open loop: from when the number in flight first
-/// reaches its mean over the second half of the arrivals, to the last arrival.
-/// Never the drain. Refused when shorter than max(10 s, 3 × median E2EL) or
-/// when the number in flight trends.
+/// Closed loop: from when every slot has finished its first request, or its
+/// first conversation, until a slot first finds no work. Open loop: from when
+/// the number in flight first reaches its mean over the second half of the
+/// arrivals, to the last arrival. Never the drain. Refused when shorter than
+/// max(10 s, 3 × median E2EL) or when the number in flight trends.
 pub fn steady(records: &[Record], load: &LoadFacts) -> Result<Window, NoSteady> {
     let window = match load.kind {
         LoadKind::Open | LoadKind::Capped => {
@@ -187,7 +205,11 @@ fn steady_open(records: &[Record]) -> Result<Window, NoSteady> {
     let arrivals = records.iter().filter(|record| record.stamps.released_at.is_some());
     let first =
         arrivals.clone().map(|r| r.stamps.intended_at).min().ok_or(NoSteady::NothingSent)?;
-    let last = arrivals.map(|r| r.stamps.intended_at).max().ok_or(NoSteady::NothingSent)?;
+    let last = arrivals
+        .filter(|record| record.arrives())
+        .map(|r| r.stamps.intended_at)
+        .max()
+        .ok_or(NoSteady::NothingSent)?;
     let middle = first + Span::from_us((last - first).us() / 2);
     let plateau = mean_in_flight(records, Window { from: middle, until: last });
     let mut now = 0;
@@ -201,7 +223,7 @@ fn steady_open(records: &[Record]) -> Result<Window, NoSteady> {
 }
 
 fn steady_closed(records: &[Record], users: usize) -> Result<Window, NoSteady> {
-    let mut spans = intervals(records);
+    let mut spans = held(records);
     spans.sort_unstable();
     if spans.len() <= users {
         return Err(NoSteady::NeverFull);

@@ -317,6 +317,10 @@ pub(crate) const fn not_sent_zh(kind: NotSentKind) -> KindZh {
         NotSentKind::WorkerLost => {
             kind_zh("负责发送该请求的 worker 已失联。", "查看该 worker 的日志。")
         }
+        NotSentKind::ParentFailed => kind_zh(
+            "同一会话中较早的一轮没有正常结束，这一轮因此无法提问。",
+            "查看之前各轮的失败原因，它们按各自的类型计数。",
+        ),
     }
 }
 
@@ -505,6 +509,20 @@ pub(crate) const WARNINGS: &[Warning] = &[
             en: "Kernel receive stamps follow the wall clock, so times of this request may be off \
                  by the step. Stop the time service's steps and measure again.",
             zh: "内核接收时间戳跟随墙上时钟，该请求的时间可能偏差一次跳变的幅度。请避免校时跳变后重测。",
+        },
+    },
+    Warning {
+        warning: Warnings::TOOL_RESULTS_REFITTED,
+        means: Text {
+            en: "An answer before it made other calls of tools than the script has results for.",
+            zh: "之前的回答发起的工具调用与脚本准备的结果不一致。",
+        },
+        effect: Text {
+            en: "Results without a call were sent as the user's words, and calls without a result \
+                 got an empty one, because servers refuse both. The prompt is then not quite what \
+                 an agent would send; --history scripted sends the file's own calls.",
+            zh: "没有对应调用的结果作为用户消息发送，没有结果的调用得到空结果，因为服务端两者都会\
+                 拒绝。此时的提示与真实代理略有不同；--history scripted 会发送文件中的调用。",
         },
     },
 ];

@@ -147,8 +147,9 @@ fn not_sent() -> String {
         )
     });
     format!(
-        "## Requests not sent\n\nWhy a planned request never left. These are faults of the load \
-         generator: they say nothing about the server and are outside attainment.\n\n{}",
+        "## Requests not sent\n\nWhy a planned request never left. Faults of the load \
+         generator say nothing about the server and are outside attainment. A turn after one that \
+         failed counts as missed: the server made it impossible.\n\n{}",
         table(KIND_COLUMNS, rows)
     )
 }

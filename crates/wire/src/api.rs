@@ -5,6 +5,8 @@ use measure::TokensSource;
 use serde_json::{Map, Value, json};
 use workload::media::MediaKind;
 
+use crate::history;
+
 /// An API that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
@@ -694,7 +696,10 @@ fn responses_body(spec: &RequestSpec) -> Map<String, Value> {
     let input = match &spec.prompt {
         Prompt::Text(text) => Value::from(text.clone()),
         Prompt::Texts(texts) => Value::from(texts.join("\n\n")),
-        Prompt::Messages(messages) => Value::Array(with_parts(messages.clone(), responses_part)),
+        Prompt::Messages(messages) => {
+            let messages = with_parts(messages.clone(), responses_part);
+            Value::Array(history::for_responses(messages))
+        }
     };
     let mut body = spec.sampling.clone();
     body.extend(object([
@@ -732,7 +737,7 @@ fn anthropic_body(spec: &RequestSpec) -> Map<String, Value> {
     let mut body = spec.sampling.clone();
     body.extend(object([
         ("model", Some(spec.model.clone().into())),
-        ("messages", Some(Value::Array(turns))),
+        ("messages", Some(Value::Array(history::for_anthropic(turns)))),
         ("system", (!system.is_empty()).then(|| system.join("\n\n").into())),
         ("max_tokens", Some(limit.into())),
         ("stream", Some(spec.stream.into())),
@@ -756,8 +761,8 @@ fn ollama_body(api: Api, spec: &RequestSpec) -> Map<String, Value> {
     let mut options = spec.sampling.clone();
     options.extend(object([("num_predict", spec.max_output_tokens.map(Value::from))]));
     let prompt = if api == Api::Ollama {
-        let messages = messages(&spec.prompt).into_iter().map(ollama_message);
-        ("messages", Some(Value::Array(messages.collect())))
+        let messages = messages(&spec.prompt).into_iter().map(ollama_message).collect();
+        ("messages", Some(Value::Array(history::for_ollama(messages))))
     } else {
         ("prompt", Some(plain_text(&spec.prompt).into()))
     };

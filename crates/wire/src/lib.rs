@@ -10,6 +10,7 @@ pub mod export;
 pub mod floor;
 pub mod foreign;
 pub mod head;
+pub mod history;
 pub mod http1;
 pub mod json;
 pub mod lengths;

@@ -8,7 +8,7 @@
 use measure::{Answer, Events, FailureKind, Outcome, Span, Warnings};
 
 use crate::api::{Api, EndMark, Framing, Yields};
-use crate::dialect::{Forms, Heard, Listener, MESSAGE_LIMIT, clip, refusal, sample};
+use crate::dialect::{Forms, Heard, Listener, MESSAGE_LIMIT, ToolCall, clip, refusal, sample};
 use crate::http1::{self, Decompressor, Head, Part};
 use crate::timeline::Timeline;
 use crate::{ndjson, sse};
@@ -109,6 +109,8 @@ pub struct Reading {
     pub events: Events,
     /// What the answer said.
     pub answer: Answer,
+    /// The calls of tools in it, where texts are kept.
+    pub tool_calls: Vec<ToolCall>,
     /// How the request ended.
     pub outcome: Outcome,
     /// First byte, in microseconds since the request was sent.
@@ -681,7 +683,9 @@ impl Content {
             Body::Sse(decoder) => decoder.comments(),
             _ => 0,
         };
-        let mut answer = self.rows.listener.finish(outcome == Outcome::Ok);
+        let mut listener = self.rows.listener;
+        let tool_calls = listener.take_calls();
+        let mut answer = listener.finish(outcome == Outcome::Ok);
         answer.http_status = self.http_status;
         answer.retry_after = self.retry_after;
         answer.served_by = self.served_by;
@@ -697,6 +701,7 @@ impl Content {
         Reading {
             events,
             answer,
+            tool_calls,
             outcome,
             first_byte_us: self.first_byte_us,
             headers_us: self.headers_us,

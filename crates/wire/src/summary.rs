@@ -7,6 +7,7 @@
 
 mod schema;
 
+use measure::conversations::Conversations;
 use measure::fairness::Fairness;
 use measure::goodput::{Asked, Goodput};
 use measure::metric::{How, METRICS};
@@ -41,6 +42,7 @@ pub const KEYS: &[&str] = &[
     "tokens",
     "slices",
     "fairness",
+    "conversations",
     "stages_ms",
     "efficiency",
     "validity",
@@ -72,6 +74,7 @@ pub fn to_json(summary: &Summary) -> Value {
         "tokens": tokens(summary),
         "slices": slices(&summary.slices),
         "fairness": map(summary.fairness.iter().map(|one| (one.label.as_str(), fairness(one)))),
+        "conversations": summary.conversations.as_ref().map(conversations),
         "stages_ms": [],
         "efficiency": efficiency(),
         "validity": validity(summary),
@@ -393,6 +396,18 @@ fn slices(slices: &Slices) -> Value {
         "by_input": slices.by_input.iter().map(slice).collect::<Vec<_>>(),
         "by_label": slices.by_label.iter().map(slice).collect::<Vec<_>>(),
         "tail_owner": owner,
+    })
+}
+
+fn conversations(figures: &Conversations) -> Value {
+    json!({
+        "begun": figures.begun,
+        "completed": figures.completed,
+        "broken": figures.broken,
+        "stopped": figures.stopped,
+        "turns": figures.turns,
+        "turns_ok": figures.turns_ok,
+        "duration_ms": distribution(&figures.duration),
     })
 }
 

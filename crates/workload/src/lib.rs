@@ -8,6 +8,7 @@
 pub mod arrival;
 pub mod batch;
 pub mod choice;
+pub mod conversation;
 pub mod digest;
 pub mod length;
 pub mod lexicon;
@@ -31,6 +32,7 @@ mod words;
 pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
 pub use batch::{Batch, BatchError, Ranking};
 pub use choice::{Assignment, Choice, ChoiceError, named_weight};
+pub use conversation::{Conversation, Conversations, History, Script, Turn, TurnCount, Turns};
 pub use length::{Bell, Bucket, Histogram, LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
 pub use load::{Load, LoadError, Stop};

@@ -34,6 +34,17 @@ impl Message {
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
         Self { role: role.into(), content: content.into(), members: None, media: Vec::new() }
     }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        digest.text(&self.role).text(&self.content);
+        if let Some(members) = &self.members {
+            digest.raw(b"+").text(members);
+        }
+        for Attachment { before, media } in &self.media {
+            digest.raw(b"&").number(*before as u64);
+            media.digest(digest);
+        }
+    }
 }
 
 /// What a prompt holds.
@@ -153,14 +164,7 @@ impl Prompt {
             Content::Messages(messages) => {
                 digest.raw(b"m").number(messages.len() as u64);
                 for message in messages {
-                    digest.text(&message.role).text(&message.content);
-                    if let Some(members) = &message.members {
-                        digest.raw(b"+").text(members);
-                    }
-                    for Attachment { before, media } in &message.media {
-                        digest.raw(b"&").number(*before as u64);
-                        media.digest(digest);
-                    }
+                    message.digest(digest);
                 }
             }
         }

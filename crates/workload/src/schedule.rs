@@ -4,6 +4,7 @@ use measure::{At, Planned, Span, Tokens};
 
 use crate::arrival::Arrivals;
 use crate::batch::{Batch, BatchError};
+use crate::conversation::{Conversations, Script, Starts};
 use crate::digest::Digest;
 use crate::length::Lengths;
 use crate::load::{HORIZON, Load, LoadError, Stop};
@@ -24,6 +25,7 @@ mod check;
 mod graph;
 mod note;
 mod prime;
+mod session;
 
 pub use check::{Beyond, Counts, WrongLength};
 pub use graph::GraphError;
@@ -74,6 +76,9 @@ pub struct Spec {
     pub labels: Vec<(String, String)>,
     /// What requests are dealt to.
     pub routing: Routing,
+    /// What makes conversations of the requests. The load and the stop are then
+    /// about conversations: arrivals, users and counts are theirs.
+    pub conversations: Option<Conversations>,
 }
 
 /// Where the limit of an answer's length comes from.
@@ -97,9 +102,11 @@ pub struct Request {
     pub index: u32,
     /// What it waits for.
     pub after: After,
-    /// The conversation that it belongs to; equal to `index` when alone.
+    /// The conversation that it belongs to, from 0 in the order of their
+    /// arrivals; equal to `index` where requests are no turns of any.
     pub session: u32,
-    /// Position in the conversation, from 0.
+    /// Turns before it in its conversation: of several chains that end in it,
+    /// the longest.
     pub turn: u16,
     /// Name and value, sorted by name.
     pub labels: Vec<(String, String)>,
@@ -157,14 +164,18 @@ pub struct Schedule {
     groups: Vec<u32>,
     /// True where the requests of a list have their routes already.
     routes_given: bool,
+    /// Which requests are turns of which conversation, where there are any.
+    turns: Option<Starts>,
 }
 
+/// When units begin: requests, or conversations where there are any.
 #[derive(Clone, Debug)]
 enum Plan {
     Timed(Vec<At>),
     Burst(u32),
     Slots(Option<u32>),
-    Listed(Vec<Request>),
+    /// Requests given whole, and their places by conversation.
+    Listed(Vec<Request>, Vec<Vec<u32>>),
 }
 
 /// Why no schedule was drawn.
@@ -190,6 +201,9 @@ pub enum SpecError {
         "the plan has more than {MAX_TIMED} arrivals; lower the rate, --duration or -n, or cut a trace with --trace-window"
     )]
     TooManyArrivals,
+    /// More turns than indices.
+    #[error("the conversations have more turns than a schedule can number; lower -n or --turns")]
+    TooManyTurns,
     /// The duration ends before the first arrival.
     #[error(
         "no arrival falls into the {0} of the plan with this seed; raise the duration or the rate"
@@ -220,15 +234,24 @@ impl Schedule {
     pub fn of_requests(spec: Spec, requests: Vec<Request>) -> Result<(Self, Vec<Note>), SpecError> {
         spec.load.check()?;
         graph::check(&spec, &requests)?;
-        Self::over(spec, Plan::Listed(requests))
+        let units = graph::units(&requests);
+        Self::over(spec, Plan::Listed(requests, units))
     }
 
     fn over(mut spec: Spec, plan: Plan) -> Result<(Self, Vec<Note>), SpecError> {
         spec.pictures.as_ref().map_or(Ok(()), Pictures::check)?;
         spec.batch.check(spec.prompts.is_written())?;
         spec.labels.sort();
+        if let Some(conversations) = &spec.conversations {
+            conversations.check()?;
+        }
+        let listed = match &spec.conversations {
+            Some(Conversations { script: Script::Listed(all), .. }) => Some(all.len()),
+            _ => None,
+        };
         let order = match spec.prompts.list() {
             Some((rows, order)) => {
+                let rows = listed.unwrap_or(rows);
                 let count = u32::try_from(rows).map_err(|_| SpecError::TooManyPrompts(rows))?;
                 if count == 0 {
                     return Err(SpecError::NoPrompts);
@@ -242,7 +265,7 @@ impl Schedule {
             None => Vec::new(),
         };
         let sessions = match &plan {
-            Plan::Listed(requests) => graph::session_numbers(requests),
+            Plan::Listed(requests, _) => graph::session_numbers(requests),
             Plan::Timed(_) | Plan::Burst(_) | Plan::Slots(_) => Vec::new(),
         };
         if !spec.prompts.is_written() {
@@ -256,8 +279,10 @@ impl Schedule {
             mixed: None,
             groups: Vec::new(),
             routes_given: false,
+            turns: None,
         };
-        schedule.groups = schedule.spec.prefixes.order(schedule.count(), schedule.spec.seed);
+        schedule.turns = schedule.dealt_turns()?;
+        schedule.groups = schedule.spec.prefixes.order(schedule.units(), schedule.spec.seed);
         let mut notes = Vec::new();
         if let PromptSource::Mix(mix) = &schedule.spec.prompts {
             let (mixed, of_parts) = Mixed::draw(mix, &schedule.spec, schedule.count())?;
@@ -270,7 +295,10 @@ impl Schedule {
 
     fn notes(&self) -> Vec<Note> {
         let mut notes = Vec::new();
-        let prompts = self.order.len() as u32;
+        let prompts = match &self.turns {
+            Some(turns) => turns.round(),
+            None => self.order.len() as u32,
+        };
         match (&self.spec.prompts, self.count()) {
             (PromptSource::Synthetic { .. } | PromptSource::Lengths { lexicon: None, .. }, _) => {
                 notes.push(Note::EstimatedLengths)
@@ -285,10 +313,17 @@ impl Schedule {
             }
             (PromptSource::List { .. }, Some(_)) => {}
         }
-        if let (Some(users), Some(requests)) = (self.spec.load.users(), self.count())
-            && requests < users
+        if let (Some(users), Some(units)) = (self.spec.load.users(), self.units())
+            && units < users
         {
-            notes.push(Note::IdleUsers { users, requests });
+            notes.push(match self.turns {
+                Some(_) => Note::IdleConversationUsers { users, conversations: units },
+                None => Note::IdleUsers { users, requests: units },
+            });
+        }
+        if self.turns.is_some() {
+            let (conversations, requests) = (self.units(), self.count());
+            notes.push(Note::Conversations { conversations, requests });
         }
         let least = self.spec.prompts.least();
         if self.spec.prompts.shortest().is_some_and(|shortest| shortest < least) {
@@ -301,10 +336,11 @@ impl Schedule {
                 regime => Note::NonceLeftOut { regime },
             });
         }
-        if self.spec.prefixes.session_tokens > 0 && !matches!(self.plan, Plan::Listed(_)) {
+        let alone = self.turns.is_none() && !matches!(self.plan, Plan::Listed(..));
+        if self.spec.prefixes.session_tokens > 0 && alone {
             notes.push(Note::LoneSessions);
         }
-        if let (true, Some(requests)) = (self.spec.prefixes.groups > 1, self.count()) {
+        if let (true, Some(requests)) = (self.spec.prefixes.groups > 1, self.units()) {
             let groups = self.spec.prefixes.groups;
             if requests < groups {
                 notes.push(Note::UnusedPrefixes { requests, groups });
@@ -328,11 +364,22 @@ impl Schedule {
     /// Number of requests; `None` for a closed loop that runs for a time and so
     /// has no last one.
     pub fn count(&self) -> Option<u32> {
+        match (&self.turns, &self.plan) {
+            // The number was found to be one when the turns were dealt.
+            (Some(turns), _) => self.units().and_then(|units| turns.requests(units).ok()),
+            (None, Plan::Listed(requests, _)) => Some(requests.len() as u32),
+            (None, _) => self.units(),
+        }
+    }
+
+    /// Number of conversations, a request by itself being one; `None` for a
+    /// closed loop that runs for a time and so has no last one.
+    pub fn units(&self) -> Option<u32> {
         match &self.plan {
             Plan::Timed(arrivals) => Some(arrivals.len() as u32),
             Plan::Burst(count) => Some(*count),
             Plan::Slots(count) => *count,
-            Plan::Listed(requests) => Some(requests.len() as u32),
+            Plan::Listed(_, units) => Some(units.len() as u32),
         }
     }
 
@@ -394,7 +441,8 @@ impl Schedule {
     /// Tokens that a prompt has in common with others by design; `None` where
     /// nobody knows: prompts from a list, and turns of a conversation.
     pub fn prefix_tokens(&self) -> Option<u32> {
-        let alone = self.mixed.is_none() && !matches!(self.plan, Plan::Listed(_));
+        let alone =
+            self.mixed.is_none() && self.turns.is_none() && !matches!(self.plan, Plan::Listed(..));
         let blocks = match &self.spec.prompts {
             PromptSource::Lengths { rows, .. } => rows.iter().any(|row| row.blocks.is_some()),
             _ => false,
@@ -403,12 +451,13 @@ impl Schedule {
         known.then_some(self.spec.prefixes.common_tokens())
     }
 
-    /// The number of leading requests whose prompts are all the different ones:
-    /// what regime `warm` sends before the run. `None` when they have no end.
-    /// Adapters, models and targets each have a cache of their own, so where
-    /// requests are dealt to several, a prompt that comes again is different.
+    /// The number of leading requests, or conversations, whose prompts are all
+    /// the different ones: what regime `warm` sends before the run. `None` when
+    /// they have no end. Adapters, models and targets each have a cache of their
+    /// own, so where requests are dealt to several, a prompt that comes again is
+    /// different.
     pub fn different_prompts(&self) -> Option<u32> {
-        match (&self.spec.prompts, self.count()) {
+        match (&self.spec.prompts, self.units()) {
             (PromptSource::List { .. }, Some(count)) if self.spec.routing.has_caches() => {
                 Some(count)
             }
@@ -428,11 +477,21 @@ impl Schedule {
 
     /// When request `index` is intended, where the plan alone says so.
     pub fn intended_at(&self, index: u32) -> Option<At> {
+        let unit = match &self.turns {
+            Some(turns) => {
+                let (session, place) = turns.locate(index);
+                if !self.begins(session, place) {
+                    return None;
+                }
+                session
+            }
+            None => index,
+        };
         match &self.plan {
-            Plan::Timed(arrivals) => arrivals.get(index as usize).copied(),
-            Plan::Burst(count) => (index < *count).then_some(At::ZERO),
+            Plan::Timed(arrivals) => arrivals.get(unit as usize).copied(),
+            Plan::Burst(count) => (unit < *count).then_some(At::ZERO),
             Plan::Slots(_) => None,
-            Plan::Listed(requests) => match requests.get(index as usize)?.after {
+            Plan::Listed(requests, _) => match requests.get(index as usize)?.after {
                 After::Instant(at) => Some(at),
                 After::Slot { .. } | After::Parents { .. } => None,
             },
@@ -447,31 +506,19 @@ impl Schedule {
 
     /// Request `index`, made from the seed; `None` past the end.
     pub fn request(&self, index: u32) -> Option<Request> {
-        let after = match &self.plan {
-            Plan::Listed(requests) => {
-                return requests.get(index as usize).cloned().map(|request| self.routed(request));
-            }
-            Plan::Slots(count) => {
-                if count.is_some_and(|count| index >= count) {
-                    return None;
-                }
-                let Load::Closed { think, .. } = self.spec.load else { return None };
-                let mut stream = Stream::numbered(self.spec.seed, "think", u64::from(index));
-                After::Slot { think: think.draw(&mut stream) }
-            }
-            Plan::Timed(_) | Plan::Burst(_) => After::Instant(self.intended_at(index)?),
-        };
+        if let Some(turns) = &self.turns {
+            return self.turn(turns, index).map(|request| self.routed(request));
+        }
+        if let Plan::Listed(requests, _) = &self.plan {
+            return requests.get(index as usize).cloned().map(|request| self.routed(request));
+        }
+        let after = self.beginning(index)?;
         if let Some(mixed) = &self.mixed {
             let of_part = mixed.request(index)?;
             return Some(self.routed(Request { index, after, session: index, ..of_part }));
         }
         let (prompt, input_tokens, own_limit) = self.prompt_of(index);
-        let max_output_tokens = match &self.spec.output {
-            OutputLength::Unlimited => None,
-            OutputLength::Drawn(lengths) => Some(self.output_draw(index, lengths)),
-            OutputLength::OfPrompt { otherwise } => own_limit
-                .or_else(|| otherwise.as_ref().map(|lengths| self.output_draw(index, lengths))),
-        };
+        let max_output_tokens = self.limit_of(index, own_limit);
         Some(self.routed(Request {
             index,
             after,
@@ -502,6 +549,34 @@ impl Schedule {
         request
     }
 
+    /// What unit `unit` waits for; `None` past the end.
+    fn beginning(&self, unit: u32) -> Option<After> {
+        match &self.plan {
+            Plan::Slots(count) => {
+                if count.is_some_and(|count| unit >= count) {
+                    return None;
+                }
+                let Load::Closed { think, .. } = self.spec.load else { return None };
+                let mut stream = Stream::numbered(self.spec.seed, "think", u64::from(unit));
+                Some(After::Slot { think: think.draw(&mut stream) })
+            }
+            Plan::Timed(arrivals) => arrivals.get(unit as usize).copied().map(After::Instant),
+            Plan::Burst(count) => (unit < *count).then_some(After::Instant(At::ZERO)),
+            Plan::Listed(..) => None,
+        }
+    }
+
+    /// The limit of the answer to request `index`, whose prompt may bring one
+    /// along.
+    fn limit_of(&self, index: u32, own_limit: Option<Tokens>) -> Option<Tokens> {
+        match &self.spec.output {
+            OutputLength::Unlimited => None,
+            OutputLength::Drawn(lengths) => Some(self.output_draw(index, lengths)),
+            OutputLength::OfPrompt { otherwise } => own_limit
+                .or_else(|| otherwise.as_ref().map(|lengths| self.output_draw(index, lengths))),
+        }
+    }
+
     /// The run's labels and those of the row that request `index` carries, which
     /// win: a row knows its tenant better than the command line.
     fn labels_of(&self, index: u32) -> Vec<(String, String)> {
@@ -512,7 +587,11 @@ impl Schedule {
                 &Vec::new()
             }
         };
-        let of_group = self.group_label(index);
+        self.with_labels(of_row, index)
+    }
+
+    fn with_labels(&self, of_row: &[(String, String)], session: u32) -> Vec<(String, String)> {
+        let of_group = self.group_label(session);
         let own = || of_row.iter().chain(&of_group);
         let named = |name: &String| own().any(|(other, _)| other == name);
         let of_run = self.spec.labels.iter().filter(|(name, _)| !named(name));
@@ -562,9 +641,7 @@ impl Schedule {
             PromptSource::List { prompts, .. } => {
                 let place = self.place(index);
                 let prompt = &prompts[place];
-                let nonce = if self.cache().has_nonce() { NONCE_TOKENS } else { 0 };
-                let tokens =
-                    prompt.input_tokens.map(|n| Tokens::new(n.get().saturating_add(nonce)));
+                let tokens = self.with_nonce_tokens(prompt.input_tokens);
                 (PromptRef::Listed(place as u32), tokens, prompt.max_output_tokens)
             }
             PromptSource::Mix(_) => unreachable!("the parts of a mix make their own requests"),
@@ -575,6 +652,12 @@ impl Schedule {
                 (PromptRef::Written(tokens), Some(tokens), Some(row.output))
             }
         }
+    }
+
+    /// The length of a prompt of a list with the nonce that it gets.
+    fn with_nonce_tokens(&self, tokens: Option<Tokens>) -> Option<Tokens> {
+        let nonce = if self.cache().has_nonce() { NONCE_TOKENS } else { 0 };
+        tokens.map(|n| Tokens::new(n.get().saturating_add(nonce)))
     }
 
     /// The pieces that a request's written prompt has: those that it shares
@@ -619,7 +702,11 @@ impl Schedule {
         let text = |(place, tokens): (usize, Tokens)| {
             let own = tokens.get().saturating_sub(lexicon.special());
             let piece = Batch::piece(request.index, place, own);
-            let nonce = self.spec.batch.has_nonce(place).then(|| self.nonce_of(request, nonce));
+            let nonce = self
+                .spec
+                .batch
+                .has_nonce(place)
+                .then(|| self.nonce_of(request, request.index, nonce));
             let written = prompt::written(seed, &[piece], lexicon, nonce.flatten());
             match written.content {
                 Content::Text(text) => (tokens, text),
@@ -634,8 +721,9 @@ impl Schedule {
         (0..self.count().unwrap_or(u32::MAX)).filter_map(|index| self.request(index))
     }
 
-    /// The prompt of a request of this schedule, whole, with the run's nonce
-    /// where the regime has one.
+    /// The prompt of a request of this schedule, with the run's nonce where the
+    /// regime has one. Of a later turn of a conversation it is what the turn
+    /// adds; [`Self::prompt_after`] gives the whole.
     ///
     /// # Panics
     /// When the request names a prompt that this schedule does not have, and so
@@ -645,14 +733,21 @@ impl Schedule {
             let (part, index, nonce) = mixed.of(request.index, nonce);
             return part.prompt(&Request { index, session: index, ..request.clone() }, nonce);
         }
-        let prompt = self.text_of(request, nonce);
+        self.prompt_for(request, request.index, nonce)
+    }
+
+    /// The same, with the nonce of request `carrier`, whose prompt begins with
+    /// this one.
+    fn prompt_for(&self, request: &Request, carrier: u32, nonce: RunNonce) -> Prompt {
+        let prompt = self.text_of(request, carrier, nonce);
         let Some(pictures) = &self.spec.pictures else { return prompt };
         let pixels = nonce.pixels(self.spec.cache, self.spec.seed);
         prompt.with_pictures(pictures.of_request(self.spec.seed, pixels, request.index))
     }
 
     /// The same without the pictures that go with every prompt.
-    fn text_of(&self, request: &Request, nonce: RunNonce) -> Prompt {
+    fn text_of(&self, request: &Request, carrier: u32, nonce: RunNonce) -> Prompt {
+        let adds = self.adds(request);
         let source = &self.spec.prompts;
         if self.spec.batch != Batch::One {
             let texts = self.batch_of(request, nonce).into_iter().map(|(_, text)| text).collect();
@@ -662,8 +757,16 @@ impl Schedule {
                 ..Prompt::text("")
             };
         }
-        let nonce = self.nonce_of(request, nonce);
+        let nonce = self.nonce_of(request, carrier, nonce);
         let prompt = match (request.prompt, source) {
+            // What a turn adds stands behind the nonce of the first one.
+            (PromptRef::Listed(place), PromptSource::List { prompts, .. }) if adds => {
+                prompts[place as usize].clone()
+            }
+            (PromptRef::Written(tokens), _) if adds => {
+                let piece = [Piece::own(request.index, tokens.get())];
+                prompt::written(self.spec.seed, &piece, source.lexicon(), None)
+            }
             (PromptRef::Listed(place), PromptSource::List { prompts, .. }) => {
                 prompt::listed(&prompts[place as usize], nonce)
             }
@@ -678,10 +781,16 @@ impl Schedule {
         Prompt { max_output_tokens: request.max_output_tokens, ..prompt }
     }
 
-    fn nonce_of(&self, request: &Request, nonce: RunNonce) -> Option<Stream> {
+    fn nonce_of(&self, request: &Request, carrier: u32, nonce: RunNonce) -> Option<Stream> {
         let group = self.group(request.session).unwrap_or(0);
         let number = self.spec.prefixes.nonce_of(group);
-        nonce.stream(self.cache(), request.index, number)
+        nonce.stream(self.cache(), carrier, number)
+    }
+
+    /// True for a turn whose prompt is behind those of other turns, so that it
+    /// has no nonce and no prefix of its own.
+    fn adds(&self, request: &Request) -> bool {
+        self.turns.is_some() && matches!(request.after, After::Parents { .. })
     }
 
     /// The worker, of so many, that owns a request. Units are dealt in turn, a
@@ -705,9 +814,10 @@ impl Schedule {
         if self.count().is_some_and(|count| index >= count) {
             return None;
         }
-        let unit = match &self.plan {
-            Plan::Listed(requests) => requests[index as usize].session,
-            _ => index,
+        let unit = match (&self.turns, &self.plan) {
+            (Some(turns), _) => turns.locate(index).0,
+            (None, Plan::Listed(requests, _)) => requests[index as usize].session,
+            (None, _) => index,
         };
         Some(self.owner_of_unit(unit, workers))
     }
@@ -747,6 +857,9 @@ impl Schedule {
     pub fn hash(&self) -> String {
         let spec = &self.spec;
         let mut digest = Digest::new();
+        if let Some(conversations) = &spec.conversations {
+            conversations.digest(&mut digest);
+        }
         digest.number(HASH_VERSION).number(spec.seed);
         spec.load.digest(&mut digest);
         spec.stop.digest(&mut digest);

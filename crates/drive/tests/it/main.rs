@@ -21,6 +21,8 @@ mod process;
 mod secrets;
 // The order of instants in every record.
 mod stamps;
+// Conversations: histories, fan-out, failures in the middle.
+mod talks;
 // TLS with a certificate of our own making.
 mod tls;
 // The server's own tokenizer, asked before a run.

@@ -255,6 +255,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
         prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
+        conversations: None,
     };
     let (schedule, _) = Schedule::draw(spec).map_err(Failure::internal)?;
     let api = Api::OpenaiChat;
@@ -273,6 +274,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
             Prompt::Text(String::new()),
         ),
         headers: Vec::new(),
+        session_header: None,
         secrets: Secrets::default(),
         idle_timeout: Span::from_ms(10_000),
         request_timeout: Span::from_ms(60_000),

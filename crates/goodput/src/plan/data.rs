@@ -12,7 +12,7 @@ use wire::dataset::sonnet;
 use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, WRITTEN, named};
 use workload::prompt::{Order, PromptSource};
 use workload::schedule::OutputLength;
-use workload::{Lengths, Replay, Tokenizer, estimate_tokens};
+use workload::{Conversation, Lengths, Prompt, Replay, Tokenizer, estimate_tokens};
 
 use super::trace;
 use crate::flags::Reader;
@@ -42,6 +42,16 @@ pub(super) struct Data {
     pub(super) facts: WorkloadFacts,
     /// When requests come, where the rows say it.
     pub(super) replay: Option<Replay>,
+    /// What makes conversations of the prompts.
+    pub(super) conversations: Option<Vec<Conversation>>,
+}
+
+impl Data {
+    /// Requests that are no turns and come when the flags say.
+    pub(super) fn alone(prompts: PromptSource, output: Lengths, facts: WorkloadFacts) -> Self {
+        let output = OutputLength::Drawn(output);
+        Self { prompts, output, facts, replay: None, conversations: None }
+    }
 }
 
 /// Reads the data set `name`; `output` is the limit of answers that the other
@@ -102,11 +112,14 @@ pub(super) fn read(
     facts.notes.extend(trace::said(reader, entry, replay.as_ref(), usable));
     let in_order = replayed || reader.settings.is_on("disable-shuffle");
     let order = if in_order { Order::AsIs } else { Order::Shuffled };
-    let prompts = match rows {
-        Rows::Prompts(prompts) => PromptSource::List { prompts, order },
-        Rows::Lengths(rows) => PromptSource::Lengths { rows, order, lexicon: None },
+    let (prompts, conversations) = match rows {
+        Rows::Prompts(prompts) => (PromptSource::List { prompts, order }, None),
+        Rows::Lengths(rows) => (PromptSource::Lengths { rows, order, lexicon: None }, None),
+        Rows::Conversations { prompts, conversations } => {
+            (PromptSource::List { prompts, order }, Some(conversations))
+        }
     };
-    Some(Data { prompts, output, facts, replay })
+    Some(Data { prompts, output, facts, replay, conversations })
 }
 
 /// Opens a file that a row names: from the folder of the data set, so that the
@@ -186,6 +199,8 @@ fn options<'a>(
         open,
         media_inside: settings.is_on("custom-ensure-client-side-data"),
         trace: trace::shape(reader),
+        multi_turn: settings.is_on("multi-turn"),
+        scripted: settings.text("history") == Some("scripted"),
     })
 }
 
@@ -222,9 +237,19 @@ fn answers(reader: &mut Reader<'_>, entry: &Entry, output: Lengths) -> OutputLen
 
 fn facts(source: &str, rows: &Rows, output: &OutputLength) -> WorkloadFacts {
     WorkloadFacts {
-        source: format!("{source}: {} rows", rows.len()),
+        source: match rows {
+            Rows::Conversations { prompts, conversations } => format!(
+                "{source}: {} conversations of {} turns together",
+                conversations.len(),
+                prompts.len()
+            ),
+            rows => format!("{source}: {} rows", rows.len()),
+        },
         input_lengths: match rows {
             Rows::Prompts(_) => "as the rows are".to_owned(),
+            Rows::Conversations { .. } => {
+                "as the rows are, each after the turns before it".to_owned()
+            }
             Rows::Lengths(_) => "as the rows say".to_owned(),
         },
         output_lengths: match output {
@@ -247,25 +272,21 @@ fn said(rows: &Rows, notes: &DatasetNotes, api: Api) -> Vec<String> {
     if let Some(at) = &notes.truncated_at {
         said.push(format!("the file is cut off at {at}; rows before that are used"));
     }
-    let (session, body): (Vec<_>, Vec<_>) =
-        notes.set_aside.iter().copied().partition(|key| *key == "session");
-    if !body.is_empty() {
+    if !notes.set_aside.is_empty() {
+        let body: Vec<&str> = notes.set_aside.iter().copied().collect();
         said.push(format!(
             "not taken from the rows: {}; the run's own are sent, the same in every request",
             body.join(", ")
         ));
     }
-    if !session.is_empty() {
-        said.push("rows of one session are sent alone, not as turns of a conversation".to_owned());
-    }
-    let has_priorities =
-        matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.priority.is_some()));
-    if has_priorities && !api.entry().takes_priority {
+    let prompts: &[Prompt] = match rows {
+        Rows::Prompts(prompts) | Rows::Conversations { prompts, .. } => prompts,
+        Rows::Lengths(_) => &[],
+    };
+    if prompts.iter().any(|row| row.priority.is_some()) && !api.entry().takes_priority {
         said.push("the priorities of the rows are not sent: this API knows none".to_owned());
     }
-    let has_tools =
-        matches!(rows, Rows::Prompts(rows) if rows.iter().any(|row| row.member("tools").is_some()));
-    if has_tools && !api.entry().takes_messages {
+    if prompts.iter().any(|row| row.member("tools").is_some()) && !api.entry().takes_messages {
         said.push("the tools of the rows are not sent: this API has no place for them".to_owned());
     }
     said

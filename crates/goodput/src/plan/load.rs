@@ -9,6 +9,15 @@ use crate::flags::{Reader, UsageError, parse_duration};
 /// Flags that each say by themselves when requests arrive.
 pub(super) const PACES: &[&str] = &["request-rate", "ramp-up-strategy", "stages", "load-shape"];
 
+/// What a load lets go one by one.
+#[derive(Clone, Copy)]
+pub(super) struct Units {
+    /// How many the data set has.
+    pub(super) listed: Option<usize>,
+    /// True for conversations, false for requests.
+    pub(super) are_conversations: bool,
+}
+
 /// Requests, where neither a number nor a time was given.
 const DEFAULT_COUNT: u32 = 100;
 
@@ -25,6 +34,7 @@ pub(super) fn load(
     embedded: bool,
     seed: u64,
     prompts: &PromptSource,
+    units: Units,
     replay: Option<Replay>,
     notes: &mut Vec<String>,
 ) -> (Load, Stop) {
@@ -48,8 +58,8 @@ pub(super) fn load(
         Some(Asked::Shape(shape)) => shape.lasts(),
         _ => None,
     };
-    let (count, duration) = limits(reader, embedded, of_trace, lasts);
-    let count = each_row_once(reader, count, seed, prompts, of_trace, notes);
+    let (count, duration) = limits(reader, embedded, of_trace, lasts, units);
+    let count = each_row_once(reader, count, seed, prompts, of_trace, units, notes);
     // Sent again or not, a trace ends when nothing else ends the run.
     let rows = replay.as_ref().map(|replay| u32::try_from(replay.rows()).unwrap_or(u32::MAX));
     let count = count.or(rows.filter(|_| duration.is_none()));
@@ -79,8 +89,21 @@ fn limits(
     embedded: bool,
     of_trace: bool,
     lasts: Option<Span>,
+    units: Units,
 ) -> (Option<u32>, Option<Span>) {
     let mut count: Option<u32> = reader.value("num-prompts", "a whole number from 1");
+    if let Some(conversations) = reader.value("num-conversations", "a whole number from 1") {
+        if !units.are_conversations {
+            reader.wrong(
+                "num-conversations",
+                "the requests are no turns of conversations; give --turns, --multi-turn or a data \
+                 set with sessions, or say -n",
+            );
+        } else if count.is_some() {
+            reader.wrong("num-conversations", "says the same as -n does here; give one of the two");
+        }
+        count = Some(conversations);
+    }
     let mut duration = reader.duration("duration");
     if let Some(lasts) = lasts {
         duration = Some(duration.map_or(lasts, |duration| duration.min(lasts)));
@@ -105,6 +128,7 @@ fn each_row_once(
     seed: u64,
     prompts: &PromptSource,
     of_trace: bool,
+    units: Units,
     notes: &mut Vec<String>,
 ) -> Option<u32> {
     let settings = reader.settings;
@@ -123,10 +147,18 @@ fn each_row_once(
         return Some(ends);
     }
     // One text for all requests is repeated by its nature.
-    let rows = prompts.listed().filter(|_| !settings.has("prompt"));
+    let rows = units.listed.filter(|_| !settings.has("prompt"));
     let Some(rows) = rows.and_then(|rows| u32::try_from(rows).ok()) else { return count };
     match count {
         Some(count) if count <= rows => return Some(count),
+        Some(count) if units.are_conversations => notes.push(format!(
+            "the data set has {rows} usable conversations, and {count} were asked for: each is \
+             held once; --oversample holds them again"
+        )),
+        None if units.are_conversations => notes.push(format!(
+            "the data set has {rows} usable conversations, and the run ends when each was held; \
+             --oversample holds them again"
+        )),
         Some(count) => notes.push(format!(
             "the data set has {rows} usable rows for {count} requests: {rows} are sent, each row \
              once; --oversample sends rows again"
@@ -253,24 +285,29 @@ fn load_shape(reader: &mut Reader<'_>) -> Option<Shape> {
     }
 }
 
-/// Reads a fixed think time, `exponential:mean=…` or `uniform:from=…,to=…`.
+/// The pause of a user before a request, or before a conversation.
 fn think(reader: &mut Reader<'_>, by_the_clock: bool) -> Think {
     const FLAG: &str = "think-time";
-    let Some(text) = reader.settings.text(FLAG) else { return Think::NONE };
-    if by_the_clock {
+    if by_the_clock && reader.settings.has(FLAG) {
         reader.wrong(
             FLAG,
             "is the pause of a user who waits for answers, and with a rate requests do not wait; \
-             leave out the rate and give -c",
+             leave out the rate and give -c, or --turn-think-time between turns",
         );
     }
+    think_of(reader, FLAG)
+}
+
+/// Reads a fixed think time, `exponential:mean=…` or `uniform:from=…,to=…`.
+pub(super) fn think_of(reader: &mut Reader<'_>, flag: &str) -> Think {
+    let Some(text) = reader.settings.text(flag) else { return Think::NONE };
     let read = match text.split_once(':') {
-        None => reader.duration(FLAG).map(Think::Fixed),
-        Some(("exponential", values)) => keyed(reader, FLAG, values, ["mean"])
-            .and_then(|[mean]| Some(Think::Exponential { mean: time(reader, FLAG, mean)? })),
+        None => reader.duration(flag).map(Think::Fixed),
+        Some(("exponential", values)) => keyed(reader, flag, values, ["mean"])
+            .and_then(|[mean]| Some(Think::Exponential { mean: time(reader, flag, mean)? })),
         Some(("uniform", values)) => {
-            keyed(reader, FLAG, values, ["from", "to"]).and_then(|values| {
-                let [from, to] = values.map(|text| time(reader, FLAG, text));
+            keyed(reader, flag, values, ["from", "to"]).and_then(|values| {
+                let [from, to] = values.map(|text| time(reader, flag, text));
                 Some(Think::Uniform { from: from?, to: to? })
             })
         }
@@ -278,7 +315,7 @@ fn think(reader: &mut Reader<'_>, by_the_clock: bool) -> Think {
             let rule = format!(
                 "{text:?} is no think time; write 2s, exponential:mean=2s or uniform:from=1s,to=3s"
             );
-            reader.wrong(FLAG, rule);
+            reader.wrong(flag, rule);
             None
         }
     };

@@ -109,6 +109,7 @@ fn whole(prompts: PromptSource, output: OutputLength, facts: WorkloadFacts) -> S
         output,
         output_forced: false,
         routing,
+        conversations: None,
         facts,
         replay: None,
     }
@@ -275,6 +276,13 @@ impl Written {
         tokenizer: Option<&Arc<dyn Tokenizer>>,
     ) -> Read {
         let sent = sent(reader, open, embedded, api, tokenizer);
+        if sent.conversations.is_some() {
+            reader.wrong(
+                "mix",
+                "draws requests and not conversations; hold those in a run of their own, without \
+                 --turns, --multi-turn and sessions here",
+            );
+        }
         let settings = reader.settings;
         let part = Part {
             name: self.name.clone(),

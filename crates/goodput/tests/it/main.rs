@@ -15,6 +15,8 @@ mod bad_input;
 mod canary;
 // Data sets from disk: what is read of them, what is sent, what is said.
 mod datasets;
+// Conversations: turns, sessions, histories.
+mod conversations;
 // `--dry-run`: the resolved configuration and the schedule.
 mod dry_run;
 // Exit codes, one by one.

@@ -3,6 +3,7 @@
 
 mod build;
 mod cases;
+mod conversations;
 mod picture;
 mod properties;
 mod request;

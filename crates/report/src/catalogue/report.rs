@@ -67,6 +67,12 @@ texts! {
     FAILED = "{n} failed", "失败 {n}";
     NOT_SENT = "{n} not sent", "未发出 {n}";
     CANCELLED = "{n} cancelled", "已取消 {n}";
+    CONVERSATIONS = "conversations", "会话";
+    CONVERSATIONS_OF = "{parts} of {total} begun; {ok} of {turns} turns ok", "已开始 {total} 个：{parts}；{turns} 轮中成功 {ok} 轮";
+    CONVERSATION_LASTED = "those held to the end lasted {figures}", "完整进行的会话用时 {figures}";
+    HELD = "{n} held to the end", "完整进行 {n}";
+    BROKEN = "{n} broken by a failed turn", "因某轮失败而中断 {n}";
+    STOPPED = "{n} stopped", "被停止 {n}";
     OPEN = "open loop", "开环";
     CAPPED = "open loop capped at {users} in flight", "开环，在途请求上限 {users}";
     CAPPED_SOMEWHERE = "open loop with a cap", "开环，有并发上限";

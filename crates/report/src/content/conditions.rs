@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use measure::conversations::Conversations;
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind};
 use measure::metric::Text;
 use measure::outcome::FailureKind;
@@ -87,6 +88,9 @@ pub(super) fn offered(page: &mut Document, summary: &Summary) {
     };
     page.figure("duration_s", words::MAKESPAN, &makespan);
     page.pair(words::OUTCOMES, &outcomes(summary, lang));
+    if let Some(figures) = &summary.conversations {
+        conversations(page, figures);
+    }
     validity(page, summary);
 }
 
@@ -210,6 +214,33 @@ fn outcomes(summary: &Summary, lang: Lang) -> String {
     }
     let parts = parts.join(lang.pick(words::COMMA));
     lang.fill(words::OUTCOMES_OF, &[("parts", &parts), ("total", &count(counts.total()))])
+}
+
+/// Conversations as wholes.
+fn conversations(page: &mut Document, figures: &Conversations) {
+    let lang = page.lang;
+    let mut parts = vec![lang.fill(words::HELD, &[("n", &count(figures.completed))])];
+    for (number, text) in [(figures.broken, words::BROKEN), (figures.stopped, words::STOPPED)] {
+        if number > 0 {
+            parts.push(lang.fill(text, &[("n", &count(number))]));
+        }
+    }
+    let parts = parts.join(lang.pick(words::COMMA));
+    let (begun, ok, turns) = (count(figures.begun), count(figures.turns_ok), count(figures.turns));
+    let values: [(&str, &dyn std::fmt::Display); 4] =
+        [("parts", &parts), ("total", &begun), ("ok", &ok), ("turns", &turns)];
+    page.pair(words::CONVERSATIONS, &lang.fill(words::CONVERSATIONS_OF, &values));
+    if figures.duration.n > 0 {
+        let [p50, p99, max] = ["p50", "p99", "max"].map(|name| bounded_ms(&figures.duration, name));
+        page.more(&lang.fill(
+            words::CONVERSATION_LASTED,
+            &[("figures", &p50_p99_max([&p50, &p99, &max], lang))],
+        ));
+    }
+}
+
+fn bounded_ms(figures: &Distribution, name: &str) -> String {
+    figures.figure(name).map_or_else(|| "n/a".to_owned(), duration_ms)
 }
 
 pub(super) fn failures(page: &mut Document, summary: &Summary) {

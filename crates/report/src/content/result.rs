@@ -184,7 +184,8 @@ fn window(summary: &Summary, lang: Lang) -> String {
     if summary.definition.window == ThroughputWindow::WholeRun {
         return lang.pick(words::OVER_DURATION).to_owned();
     }
-    match summary.load.arrival_window_s {
+    // Of conversations only the beginnings follow the schedule.
+    match summary.load.arrival_window_s.filter(|_| summary.conversations.is_none()) {
         Some(s) => lang.fill(words::OVER_ARRIVALS, &[("length", &duration_ms(s * 1e3))]),
         None => lang.pick(words::OVER_MAKESPAN).to_owned(),
     }

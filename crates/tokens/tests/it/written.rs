@@ -26,6 +26,7 @@ pub(crate) fn schedule(
         prefixes: workload::Prefixes::NONE,
         labels: Vec::new(),
         routing: workload::Routing::default(),
+        conversations: None,
     };
     Schedule::draw(spec).unwrap().0
 }

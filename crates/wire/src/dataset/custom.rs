@@ -20,7 +20,11 @@
 //! - A line of a batch file is unwrapped: its `body` is the row.
 //! - Other keys are ignored. Of those that a request body may have (`model`,
 //!   `stream`, `temperature`, …) a note says so: the run's own are sent, the
-//!   same in every request. `session` is noted too: rows are sent alone.
+//!   same in every request.
+//! - `session`, `id`, `parents`, `think_ms`, `history` and `answer` make turns of
+//!   conversations of rows, as said of sessions.
+//! - A message may have further members, as calls of tools and their results
+//!   have; its content may then be null.
 //!
 //! UTF-8 with or without byte order mark; lines end with LF or CR LF, the last
 //! one need not; blank lines are no error. A line that breaks a rule is
@@ -33,6 +37,8 @@ use measure::Tokens;
 
 use crate::media;
 
+use super::sessions::{self, Row};
+use super::table::{Options, Rows};
 use super::{DatasetNotes, Place, Reason, broken_json, is_blank, labels, lines, without_mark};
 
 /// The keys of the answer's limit, first come first served: ours and vLLM's,
@@ -61,11 +67,10 @@ const SET_ASIDE: &[&str] = &[
     "frequency_penalty",
     "response_format",
     "tool_choice",
-    "session",
 ];
 
-/// Reads the file. `count` says about how many tokens a text is; without a
-/// tokenizer, pass [`workload::estimate_tokens`].
+/// Reads the file, each row as a prompt by itself. `count` says about how many
+/// tokens a text is; without a tokenizer, pass [`workload::estimate_tokens`].
 pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetNotes) {
     rows(bytes, |object| prompt_of(object, count))
 }
@@ -73,13 +78,45 @@ pub fn read(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Vec<Prompt>, DatasetN
 /// Reads a file of one JSON object a line, each made a prompt by `prompt_of`.
 pub(super) fn rows(
     bytes: &[u8],
-    mut prompt_of: impl FnMut(&Map<String, Value>) -> Result<Prompt, Reason>,
+    prompt_of: impl FnMut(&Map<String, Value>) -> Result<Prompt, Reason>,
 ) -> (Vec<Prompt>, DatasetNotes) {
+    let (rows, notes) = read_rows(bytes, prompt_of);
+    (rows.into_iter().map(|row| row.prompt).collect(), notes)
+}
+
+/// Reads the file: prompts, or conversations where rows say that they belong
+/// together or all turns of each are asked for.
+pub fn prompts_or_turns(bytes: &[u8], options: &Options<'_>) -> (Rows, DatasetNotes) {
+    let (rows, mut notes) = read_rows(bytes, |object| prompt_of(object, options.count));
+    let together = rows.iter().any(|row| row.session.is_some() || row.parents.is_some());
+    if together {
+        let built = sessions::build(rows, options.scripted, &mut notes);
+        return (built, notes);
+    }
+    if !options.multi_turn {
+        return (Rows::Prompts(rows.into_iter().map(|row| row.prompt).collect()), notes);
+    }
+    let mut builder = sessions::Builder::new(options.scripted);
+    for row in rows {
+        let turns = sessions::cut(row.prompt, options.count);
+        let added =
+            if turns.is_empty() { Err(Reason::NoHumanTurn) } else { builder.add_chain(turns) };
+        if let Err(reason) = added {
+            notes.skip(row.place, None, reason);
+        }
+    }
+    (builder.rows(), notes)
+}
+
+fn read_rows(
+    bytes: &[u8],
+    mut prompt_of: impl FnMut(&Map<String, Value>) -> Result<Prompt, Reason>,
+) -> (Vec<Row>, DatasetNotes) {
     let bytes = match without_mark(bytes) {
         Ok(bytes) => bytes,
         Err(refusal) => return (Vec::new(), DatasetNotes::refused(refusal)),
     };
-    let (mut prompts, mut notes) = (Vec::new(), DatasetNotes::default());
+    let (mut rows, mut notes) = (Vec::new(), DatasetNotes::default());
     for line in lines(bytes) {
         if is_blank(line.bytes) {
             notes.blank_lines += 1;
@@ -87,12 +124,15 @@ pub(super) fn rows(
         }
         notes.entries += 1;
         let place = Place::Line(line.number);
-        let prompt = match serde_json::from_slice::<Value>(line.bytes) {
+        let row = match serde_json::from_slice::<Value>(line.bytes) {
             Ok(Value::Object(object)) => {
-                let object = unwrapped(&object);
-                let aside = SET_ASIDE.iter().filter(|key| object.contains_key(**key));
+                let body = unwrapped(&object);
+                let aside = SET_ASIDE.iter().filter(|key| body.contains_key(**key));
                 notes.set_aside.extend(aside);
-                prompt_of(object)
+                prompt_of(body).and_then(|prompt| {
+                    let prompt = Prompt { source_row: Some(line.number), ..prompt };
+                    row_of(&object, Row::alone(place, prompt))
+                })
             }
             Ok(_) => Err(Reason::NotAnObject),
             Err(error) => {
@@ -102,12 +142,61 @@ pub(super) fn rows(
                 Err(broken_json(&error, place))
             }
         };
-        match prompt {
-            Ok(prompt) => prompts.push(Prompt { source_row: Some(line.number), ..prompt }),
+        match row {
+            Ok(row) => rows.push(row),
             Err(reason) => notes.skip(place, None, reason),
         }
     }
-    (prompts, notes)
+    (rows, notes)
+}
+
+/// A row with what it says of its place in a conversation.
+fn row_of(object: &Map<String, Value>, row: Row) -> Result<Row, Reason> {
+    let present = |key: &str| object.get(key).filter(|value| !value.is_null());
+    let name = |key: &'static str| {
+        present(key).map(|value| labels::value(value).map_err(|_| Reason::BadName(key))).transpose()
+    };
+    // An id of many requests' logs is no name of ours, and any will do.
+    let id = if present("parents").is_some() || present("session").is_some() {
+        name("id")?
+    } else {
+        None
+    };
+    let parents = match present("parents") {
+        None => None,
+        Some(Value::Array(ids)) => {
+            let ids: Result<Vec<String>, Reason> =
+                ids.iter().map(|id| labels::value(id).map_err(|_| Reason::BadParents)).collect();
+            Some(ids?)
+        }
+        Some(_) => return Err(Reason::BadParents),
+    };
+    let fresh = match present("history") {
+        None | Some(Value::Bool(true)) => false,
+        Some(Value::Bool(false)) => true,
+        Some(_) => return Err(Reason::BadHistory),
+    };
+    let answer = match present("answer") {
+        None => Vec::new(),
+        Some(Value::String(text)) => vec![Message::new("assistant", text.as_str())],
+        Some(message @ Value::Object(_)) => answer_of(&Value::Array(vec![message.clone()]))?,
+        Some(messages) => answer_of(messages)?,
+    };
+    Ok(Row {
+        session: name("session")?,
+        id,
+        parents,
+        think: present("think_ms").map(sessions::think_of).transpose()?,
+        fresh,
+        answer,
+        ..row
+    })
+}
+
+fn answer_of(messages: &Value) -> Result<Vec<Message>, Reason> {
+    let messages = messages_of(messages).map_err(|_| Reason::BadAnswer)?;
+    let said = messages.iter().all(|message| message.role == "assistant");
+    said.then_some(messages).ok_or(Reason::BadAnswer)
 }
 
 /// The request of a batch file's line, or the line itself.
@@ -179,21 +268,36 @@ pub(super) fn messages_of(value: &Value) -> Result<Vec<Message>, Reason> {
     if messages.is_empty() {
         return Err(Reason::EmptyPrompt);
     }
-    let message_of = |message: &Value| {
-        let role = message.get("role")?.as_str()?.to_owned();
-        match message.get("content")? {
-            Value::String(text) => Some(Message::new(role, text.as_str())),
-            Value::Array(parts) => {
-                let mut message = Message::new(role, "");
-                for part in parts {
-                    take_part(&mut message, part)?;
-                }
-                Some(message)
-            }
-            _ => None,
-        }
-    };
     messages.iter().map(message_of).collect::<Option<_>>().ok_or(Reason::BadMessages)
+}
+
+/// Members of a message that are sent with it.
+const MEMBERS: &[&str] = &["tool_calls", "tool_call_id", "name"];
+
+fn message_of(message: &Value) -> Option<Message> {
+    let role = message.get("role")?.as_str()?.to_owned();
+    let mut members: Map<String, Value> = Map::new();
+    for name in MEMBERS {
+        if let Some(value) = message.get(name).filter(|value| !value.is_null()) {
+            members.insert((*name).to_owned(), value.clone());
+        }
+    }
+    let mut read = Message::new(role, "");
+    match message.get("content") {
+        Some(Value::String(text)) => read.content.clone_from(text),
+        Some(Value::Array(parts)) => {
+            for part in parts {
+                take_part(&mut read, part)?;
+            }
+        }
+        // A message of calls alone has no text.
+        None | Some(Value::Null) if members.contains_key("tool_calls") => {
+            members.insert("content".to_owned(), Value::Null);
+        }
+        _ => return None,
+    }
+    read.members = (!members.is_empty()).then(|| Value::Object(members).to_string());
+    Some(read)
 }
 
 /// Adds one part to a message. What is not known is refused: to drop it would

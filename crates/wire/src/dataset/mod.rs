@@ -24,6 +24,7 @@ pub mod lengths;
 pub mod mooncake;
 mod parquet_rows;
 pub mod questions;
+mod sessions;
 pub mod sharegpt;
 pub mod sonnet;
 pub mod table;
@@ -238,6 +239,57 @@ pub enum Reason {
     /// A line of a table with another number of fields than its head.
     #[error("not as many fields as the first line has columns")]
     FieldCount,
+    /// `session` or `id` is neither a text nor a whole number.
+    #[error("{0} is not a text of 1 to 120 characters or a number")]
+    BadName(&'static str),
+    /// `parents` is no list of ids.
+    #[error("parents is not a list of ids")]
+    BadParents,
+    /// `think_ms` is no pause.
+    #[error("think_ms is not a number from 0 to {}", workload::conversation::MAX_THINK.ms())]
+    BadThink,
+    /// `history` is no truth value.
+    #[error("history is not true or false")]
+    BadHistory,
+    /// `answer` is neither a text nor messages of the assistant.
+    #[error("answer is not a text or messages of the assistant")]
+    BadAnswer,
+    /// A row with parents belongs to a session.
+    #[error("parents without a session: rows that wait for each other share one")]
+    ParentsWithoutSession,
+    /// A parent that is not there.
+    #[error("it waits for {0}, which is the id of no row")]
+    UnknownParent(String),
+    /// A parent on another worker, perhaps.
+    #[error("it waits for {0}, which is in another session")]
+    ParentElsewhere(String),
+    /// An id that means two rows.
+    #[error("the id {0} stands twice in its session")]
+    SameId(String),
+    /// Turns that wait for each other.
+    #[error("it waits for itself, by way of the rows that it waits for")]
+    Circle,
+    /// Over the limit of a chain.
+    #[error("more than {} turns one after the other", workload::conversation::MAX_TURNS)]
+    TooDeep,
+    /// Over the limit of a fan-out.
+    #[error(
+        "more than {} turns wait for one, or one for more than that",
+        workload::conversation::MAX_FAN_OUT
+    )]
+    TooWide,
+    /// Over the limit of a session.
+    #[error("more turns than one conversation may have")]
+    TooManyTurns,
+    /// A row that says nothing after the row before it.
+    #[error("no message but those of the turn before it and an answer to that")]
+    NothingNew,
+    /// The script lacks an answer that later prompts should hold.
+    #[error("no scripted answer, which --history scripted needs for turns that go on")]
+    NoScriptedAnswer,
+    /// Another row of the session is bad.
+    #[error("in the session of line {0}")]
+    InBadSession(u64),
     /// Under the filter's bound.
     #[error("prompt shorter than {0} tokens")]
     PromptTooShort(u32),
@@ -295,6 +347,22 @@ impl Reason {
             Self::OtherKind => "other_kind",
             Self::NotAskedFor(_) => "not_asked_for",
             Self::FieldCount => "field_count",
+            Self::BadName(_) => "bad_name",
+            Self::BadParents => "bad_parents",
+            Self::BadThink => "bad_think",
+            Self::BadHistory => "bad_history",
+            Self::BadAnswer => "bad_answer",
+            Self::ParentsWithoutSession => "parents_without_session",
+            Self::UnknownParent(_) => "unknown_parent",
+            Self::ParentElsewhere(_) => "parent_elsewhere",
+            Self::SameId(_) => "same_id",
+            Self::Circle => "circle",
+            Self::TooDeep => "too_deep",
+            Self::TooWide => "too_wide",
+            Self::TooManyTurns => "too_many_turns",
+            Self::NothingNew => "nothing_new",
+            Self::NoScriptedAnswer => "no_scripted_answer",
+            Self::InBadSession(_) => "in_bad_session",
             Self::PromptTooShort(_) => "prompt_too_short",
             Self::AnswerTooShort(_) => "answer_too_short",
             Self::PromptTooLong(_) => "prompt_too_long",

@@ -13,7 +13,8 @@
 use serde_json::{Map, Value};
 use workload::{Content, Prompt};
 
-use super::{DatasetNotes, Reason, broken_json, custom, json_rows, labels};
+use super::table::{Options, Rows};
+use super::{DatasetNotes, Reason, broken_json, custom, json_rows, labels, sessions};
 
 /// Reads the file; of one category only where one is asked for.
 pub fn read(
@@ -34,6 +35,61 @@ pub fn read(
         }
     });
     (prompts, notes)
+}
+
+/// Reads the file and gives every row as a conversation of all its turns.
+pub fn multi_turn(bytes: &[u8], options: &Options<'_>) -> (Rows, DatasetNotes) {
+    let mut builder = sessions::Builder::new(options.scripted);
+    let notes = json_rows::each(bytes, &mut |notes, place, bytes| {
+        let row = match serde_json::from_slice::<Value>(bytes) {
+            Ok(Value::Object(row)) => row,
+            Ok(_) => return notes.skip(place, None, Reason::NotAnObject),
+            Err(error) => return notes.skip(place, None, broken_json(&error, place)),
+        };
+        let turns =
+            prompt_of(&row, options.category.as_deref(), options.count).and_then(|prompt| {
+                let prompt = Prompt { source_row: Some(place.number()), ..prompt };
+                turns_of(&row, prompt, options.count)
+            });
+        if let Err(reason) = turns.and_then(|turns| builder.add_chain(turns)) {
+            notes.skip(place, None, reason);
+        }
+    });
+    (builder.rows(), notes)
+}
+
+/// All turns of a row whose first one is `first`.
+fn turns_of(
+    row: &Map<String, Value>,
+    first: Prompt,
+    count: &dyn Fn(&str) -> u32,
+) -> Result<Vec<sessions::ScriptedTurn>, Reason> {
+    if let Some(Value::Array(turns)) = row.get("turns") {
+        let turn = |turn: &Value| {
+            let text = turn.as_str().ok_or(Reason::PromptNotText)?;
+            let content = Content::Text(text.to_owned());
+            let input_tokens = Some(custom::tokens_of(&content, count)?);
+            Ok((Prompt { content, input_tokens, ..first.clone() }, Vec::new()))
+        };
+        return turns.iter().map(turn).collect();
+    }
+    let messages = custom::messages_of(row.get("messages").unwrap_or(&Value::Null))?;
+    // Without answers between them each message of the user is a turn.
+    if messages.iter().any(|message| message.role == "assistant") {
+        return Ok(sessions::cut(Prompt { content: Content::Messages(messages), ..first }, count));
+    }
+    let mut turns: Vec<sessions::ScriptedTurn> = Vec::new();
+    let mut added = Vec::new();
+    for message in messages {
+        let asks = message.role == "user";
+        added.push(message);
+        if asks {
+            let content = Content::Messages(std::mem::take(&mut added));
+            let input_tokens = Some(custom::tokens_of(&content, count)?);
+            turns.push((Prompt { content, input_tokens, ..first.clone() }, Vec::new()));
+        }
+    }
+    Ok(turns)
 }
 
 fn prompt_of(

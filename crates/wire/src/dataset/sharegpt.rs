@@ -29,7 +29,8 @@ use measure::Tokens;
 use serde_json::{Map, Value};
 use workload::{Content, Message, Prompt};
 
-use super::{DatasetNotes, Place, Reason, broken_json, json_rows};
+use super::table::Rows;
+use super::{DatasetNotes, Place, Reason, broken_json, json_rows, sessions};
 
 /// Which turns make a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +118,25 @@ pub fn conversations(bytes: &[u8]) -> (Vec<Conversation>, DatasetNotes) {
         Ok(())
     });
     (conversations, notes)
+}
+
+/// Reads the file and gives every usable row as a conversation of all its pairs,
+/// whatever their lengths. The answers are the scripted ones, and their lengths
+/// the limits.
+pub fn multi_turn(bytes: &[u8], count: &dyn Fn(&str) -> u32) -> (Rows, DatasetNotes) {
+    let mut builder = sessions::Builder::default();
+    let notes = each(bytes, Pairing::RoleAware, &mut |mut conversation| {
+        let pairs = std::mem::take(&mut conversation.pairs);
+        let mut system = conversation.system.take();
+        let turns = pairs.into_iter().map(|(question, answer)| {
+            let said = vec![Message::new("assistant", answer.as_str())];
+            let pair = vec![(question, answer)];
+            let turn = Conversation { system: system.take(), pairs: pair, ..conversation.clone() };
+            Ok((prompt_of(turn, Bounds::NONE, count)?, said))
+        });
+        builder.add_chain(turns.collect::<Result<_, Reason>>()?)
+    });
+    (builder.rows(), notes)
 }
 
 fn prompt_of(

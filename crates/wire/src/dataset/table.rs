@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use workload::{LengthRow, Prompt};
+use workload::{Conversation, LengthRow, Prompt};
 
 use super::columns::{Columns, Field};
 use super::{DatasetNotes, MAX_LABEL_VALUES, Refusal};
@@ -29,6 +29,10 @@ pub struct Options<'a> {
     pub media_inside: bool,
     /// How a timed trace is written.
     pub trace: timed_trace::Shape,
+    /// Take all turns of a row, not the first alone.
+    pub multi_turn: bool,
+    /// Later prompts hold the answers of the file, so each must be there.
+    pub scripted: bool,
 }
 
 /// What a file gives.
@@ -38,6 +42,13 @@ pub enum Rows {
     Prompts(Vec<Prompt>),
     /// Lengths, for which text is written.
     Lengths(Vec<LengthRow>),
+    /// Conversations, and the prompts of all their turns.
+    Conversations {
+        /// One conversation after the other.
+        prompts: Vec<Prompt>,
+        /// What makes conversations of them.
+        conversations: Vec<Conversation>,
+    },
 }
 
 impl Rows {
@@ -46,6 +57,7 @@ impl Rows {
         match self {
             Self::Prompts(rows) => rows.len(),
             Self::Lengths(rows) => rows.len(),
+            Self::Conversations { conversations, .. } => conversations.len(),
         }
     }
 
@@ -59,6 +71,10 @@ impl Rows {
         match self {
             Self::Prompts(rows) => rows[place].source_row.unwrap_or(0),
             Self::Lengths(rows) => rows[place].source_row,
+            Self::Conversations { prompts, conversations } => {
+                let first = conversations[place].first as usize;
+                prompts.get(first).and_then(|prompt| prompt.source_row).unwrap_or(0)
+            }
         }
     }
 
@@ -67,12 +83,17 @@ impl Rows {
         match self {
             Self::Prompts(rows) => *rows = places.iter().map(|&at| rows[at].clone()).collect(),
             Self::Lengths(rows) => *rows = places.iter().map(|&at| rows[at].clone()).collect(),
+            Self::Conversations { conversations, .. } => {
+                *conversations = places.iter().map(|&at| conversations[at].clone()).collect();
+            }
         }
     }
 
     fn labels(&self) -> Vec<&[(String, String)]> {
         match self {
-            Self::Prompts(rows) => rows.iter().map(|row| row.labels.as_slice()).collect(),
+            Self::Prompts(rows) | Self::Conversations { prompts: rows, .. } => {
+                rows.iter().map(|row| row.labels.as_slice()).collect()
+            }
             Self::Lengths(rows) => rows.iter().map(|row| row.labels.as_slice()).collect(),
         }
     }
@@ -130,6 +151,9 @@ fn prompts((rows, notes): (Vec<Prompt>, DatasetNotes)) -> (Rows, DatasetNotes) {
 }
 
 fn asked(bytes: &[u8], options: &Options<'_>) -> (Rows, DatasetNotes) {
+    if options.multi_turn {
+        return questions::multi_turn(bytes, options);
+    }
     prompts(questions::read(bytes, options.category.as_deref(), options.count))
 }
 
@@ -146,6 +170,9 @@ pub const DATASETS: &[Entry] = &[
         note: None,
         times: Times::None,
         read: |bytes, options| {
+            if options.multi_turn {
+                return sharegpt::multi_turn(&bytes, options.count);
+            }
             let bounds = sharegpt::Bounds::VLLM;
             prompts(sharegpt::read(&bytes, sharegpt::Pairing::RoleAware, bounds, options.count))
         },
@@ -160,7 +187,7 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| prompts(custom::read(&bytes, options.count)),
+        read: |bytes, options| custom::prompts_or_turns(&bytes, options),
     },
     Entry {
         name: "custom_image",
@@ -357,6 +384,8 @@ mod tests {
             open: &|path| Err(format!("{path} does not exist")),
             media_inside: false,
             trace: timed_trace::Shape::default(),
+            multi_turn: false,
+            scripted: false,
         }
     }
 
@@ -412,7 +441,9 @@ mod tests {
             let bytes = [heads[head].as_bytes(), &bytes].concat();
             let sonnet = sonnet::Shape { prompts: 2, ..sonnet::Shape::VLLM };
             for entry in DATASETS {
-                entry.load(bytes.clone(), &Options { sonnet, ..options() });
+                for multi_turn in [false, true] {
+                    entry.load(bytes.clone(), &Options { sonnet, multi_turn, ..options() });
+                }
             }
         }
     }

@@ -4,8 +4,8 @@ use measure::Carries;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Listener;
 use super::json::{Count, Fault, Lax, List, Text};
+use super::{CallPiece, Listener};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -14,6 +14,7 @@ struct Event<'a> {
     kind: Text<'a>,
     #[serde(borrow)]
     message: Lax<Message<'a>>,
+    index: Count,
     #[serde(borrow)]
     content_block: Lax<Block<'a>>,
     #[serde(borrow)]
@@ -56,6 +57,8 @@ struct Block<'a> {
     #[serde(borrow)]
     stop_reason: Text<'a>,
     #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
     name: Text<'a>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
@@ -83,12 +86,12 @@ pub(super) fn hear(kind: &[u8], data: &[u8], ear: &mut Listener) -> serde_json::
         }
         "content_block_start" => {
             if let Some(block) = event.content_block.0 {
-                hear_block(&block, ear);
+                hear_block(&block, event.index.0, ear);
             }
         }
         "content_block_delta" => {
             if let Some(delta) = event.delta.0 {
-                hear_block(&delta, ear);
+                hear_block(&delta, event.index.0, ear);
             }
         }
         "message_delta" => {
@@ -113,10 +116,15 @@ pub(super) fn hear(kind: &[u8], data: &[u8], ear: &mut Listener) -> serde_json::
 
 /// The start of a tool-use block names the tool, but only its arguments are
 /// output: the start comes with every block, text or not.
-fn hear_block(block: &Block<'_>, ear: &mut Listener) {
+fn hear_block(block: &Block<'_>, place: Option<u32>, ear: &mut Listener) {
+    let arguments = block.partial_json.as_str();
     ear.text(0, block.text.as_str());
     ear.reasoning(0, block.thinking.as_str(), false);
-    ear.tool_call(0, "", block.partial_json.as_str());
+    ear.tool_call(0, "", arguments);
+    if block.kind.as_str() == "tool_use" || !arguments.is_empty() {
+        let (id, name) = (block.id.as_str(), block.name.as_str());
+        ear.keep_call(0, CallPiece { place, id, name, arguments });
+    }
     if block.kind.as_str() == "redacted_thinking" {
         ear.redacted_reasoning();
     }
@@ -132,11 +140,12 @@ pub(super) fn hear_whole(data: &[u8], ear: &mut Listener) -> serde_json::Result<
     let Some(message) = serde_json::from_slice::<Lax<Message<'_>>>(data)?.0 else {
         return Ok(());
     };
-    for block in &message.content.0 {
-        hear_block(block, ear);
+    for (place, block) in (0..).zip(&message.content.0) {
+        hear_block(block, Some(place), ear);
         if block.kind.as_str() == "tool_use" {
-            let input = block.input.map(RawValue::get).unwrap_or_default();
-            ear.tool_call(0, block.name.as_str(), input);
+            let arguments = block.input.map(RawValue::get).unwrap_or_default();
+            ear.tool_call(0, block.name.as_str(), arguments);
+            ear.keep_call(0, CallPiece { place: Some(place), arguments, ..CallPiece::default() });
         }
     }
     ear.finish_reason(message.stop_reason.as_str());

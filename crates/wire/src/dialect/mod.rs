@@ -40,6 +40,27 @@ pub struct Heard {
     pub choice: u8,
 }
 
+/// A call of a tool, as far as its answer named it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The server's name for it; empty where it gave none.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments as they came, which should be JSON.
+    pub arguments: String,
+}
+
+/// What one event says of a call.
+#[derive(Clone, Copy, Debug, Default)]
+struct CallPiece<'a> {
+    /// Which of the answer's calls, where the API numbers them.
+    place: Option<u32>,
+    id: &'a str,
+    name: &'a str,
+    arguments: &'a str,
+}
+
 /// Longest sample of a server's message, in bytes.
 pub const MESSAGE_LIMIT: usize = 500;
 
@@ -94,6 +115,8 @@ pub struct Listener {
     answer: Box<Answer>,
     /// SGLang's text so far, by choice.
     grown: Vec<(u8, sglang::Grown)>,
+    /// Calls of tools, each with its place; kept only when asked.
+    calls: Vec<(Option<u32>, ToolCall)>,
 }
 
 /// What the event at hand has said so far.
@@ -161,6 +184,7 @@ impl Listener {
             choices: ChoiceSet::default(),
             choices_with_output: ChoiceSet::default(),
             grown: Vec::new(),
+            calls: Vec::new(),
             verbatim_reasoning: false,
             summarised_reasoning: false,
             redacted_reasoning: false,
@@ -438,6 +462,11 @@ impl Listener {
         }
     }
 
+    /// The calls of tools that choice 0 made, where texts are kept.
+    pub fn take_calls(&mut self) -> Vec<ToolCall> {
+        std::mem::take(&mut self.calls).into_iter().map(|(_, call)| call).collect()
+    }
+
     /// The answer. `finished` tells whether it ended well with output: what is
     /// missing at its end is worth a warning only then.
     pub fn finish(mut self, finished: bool) -> Answer {
@@ -559,6 +588,32 @@ impl Listener {
         if let (0, Some(kept)) = (choice, &mut self.answer.tool_arguments) {
             kept.push_str(arguments);
         }
+    }
+
+    /// Puts a piece of a call with the call that it belongs to.
+    fn keep_call(&mut self, choice: u8, piece: CallPiece<'_>) {
+        if choice != 0 || !self.keep_text {
+            return;
+        }
+        let known = match piece.place {
+            Some(place) => self.calls.iter().position(|(other, _)| *other == Some(place)),
+            // Only a beginning has a name or an id.
+            None if piece.id.is_empty() && piece.name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let place = known.unwrap_or_else(|| {
+            self.calls.push((piece.place, ToolCall::default()));
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[place].1;
+        // Some servers repeat id and name in every piece.
+        if call.id.is_empty() {
+            piece.id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            piece.name.clone_into(&mut call.name);
+        }
+        call.arguments.push_str(piece.arguments);
     }
 
     /// A finish reason, when it is not empty.

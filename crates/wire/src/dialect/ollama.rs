@@ -4,9 +4,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Listener;
 use super::json::{Count, Fault, Flag, Lax, List, Number, Text};
 use super::template::Varying;
+use super::{CallPiece, Listener};
 
 /// Every line is stamped.
 pub(super) const VARYING: &[Varying] = &[(1, "created_at")];
@@ -73,7 +73,9 @@ pub(super) fn hear(data: &[u8], ear: &mut Listener) -> serde_json::Result<()> {
         ear.reasoning(0, message.thinking.as_str(), false);
         for function in message.tool_calls.0.iter().filter_map(|call| call.function.0.as_ref()) {
             let arguments = function.arguments.map(RawValue::get).unwrap_or_default();
-            ear.tool_call(0, function.name.as_str(), arguments);
+            let name = function.name.as_str();
+            ear.tool_call(0, name, arguments);
+            ear.keep_call(0, CallPiece { name, arguments, ..CallPiece::default() });
         }
     }
     ear.text(0, line.response.as_str());

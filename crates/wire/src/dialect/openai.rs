@@ -4,9 +4,9 @@
 use measure::Carries;
 use serde::Deserialize;
 
-use super::Listener;
 use super::json::{Count, Fault, Lax, Length, List, Name, Numbers, Text};
 use super::template::Varying;
+use super::{CallPiece, Listener};
 
 /// Servers stamp each chunk; OpenAI pads them against eavesdroppers.
 pub(super) const VARYING: &[Varying] = &[(1, "created"), (1, "id"), (1, "obfuscation")];
@@ -126,6 +126,9 @@ struct ReasoningDetail<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ToolCall<'a> {
+    index: Count,
+    #[serde(borrow)]
+    id: Text<'a>,
     #[serde(borrow)]
     function: Lax<Function<'a>>,
 }
@@ -220,9 +223,14 @@ fn hear_delta(index: u8, delta: &Delta<'_>, ear: &mut Listener) {
             }
         }
     }
-    let calls = delta.tool_calls.0.iter().filter_map(|call| call.function.0.as_ref());
-    for function in calls.chain(&delta.function_call.0) {
-        ear.tool_call(index, function.name.as_str(), function.arguments.as_str());
+    let calls = delta.tool_calls.0.iter();
+    let calls = calls.filter_map(|call| Some((call.index.0, &call.id, call.function.0.as_ref()?)));
+    let none = Text::default();
+    let old = delta.function_call.0.iter().map(|function| (None, &none, function));
+    for (place, id, function) in calls.chain(old) {
+        let (name, arguments) = (function.name.as_str(), function.arguments.as_str());
+        ear.tool_call(index, name, arguments);
+        ear.keep_call(index, CallPiece { place, id: id.as_str(), name, arguments });
     }
 }
 

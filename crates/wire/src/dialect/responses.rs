@@ -3,10 +3,10 @@
 use measure::Carries;
 use serde::Deserialize;
 
-use super::Listener;
 use super::json::{Count, Fault, Lax, List, Name, Numbers, Text};
 use super::openai::{CompletionDetails, PromptDetails};
 use super::template::Varying;
+use super::{CallPiece, Listener};
 
 /// The number of the event, the name of what it belongs to, and padding against
 /// eavesdroppers.
@@ -22,6 +22,7 @@ struct Event<'a> {
     delta: Text<'a>,
     #[serde(borrow)]
     response: Lax<Response<'a>>,
+    output_index: Count,
     #[serde(borrow)]
     item: Lax<Item<'a>>,
     #[serde(borrow)]
@@ -68,6 +69,8 @@ struct Item<'a> {
     #[serde(borrow)]
     encrypted_content: Text<'a>,
     #[serde(borrow)]
+    call_id: Text<'a>,
+    #[serde(borrow)]
     name: Text<'a>,
     #[serde(borrow)]
     arguments: Text<'a>,
@@ -101,7 +104,18 @@ pub(super) fn hear(kind: &[u8], data: &[u8], ear: &mut Listener) -> serde_json::
         "response.function_call_arguments.delta"
         | "response.custom_tool_call_input.delta"
         | "response.mcp_call_arguments.delta"
-        | "response.code_interpreter_call_code.delta" => ear.tool_call(0, "", delta),
+        | "response.code_interpreter_call_code.delta" => {
+            ear.tool_call(0, "", delta);
+            let place = event.output_index.0;
+            ear.keep_call(0, CallPiece { place, arguments: delta, ..CallPiece::default() });
+        }
+        "response.output_item.added"
+            if event.item.0.as_ref().is_some_and(|item| item.kind.as_str() == "function_call") =>
+        {
+            let item = event.item.0.unwrap_or_default();
+            let (id, name) = (item.call_id.as_str(), item.name.as_str());
+            ear.keep_call(0, CallPiece { place: event.output_index.0, id, name, arguments: "" });
+        }
         "response.output_item.added" | "response.output_item.done"
             if event.item.0.as_ref().is_some_and(is_redacted) =>
         {
@@ -153,7 +167,12 @@ pub(super) fn hear_whole(data: &[u8], ear: &mut Listener) -> serde_json::Result<
                     ear.redacted_reasoning();
                 }
             }
-            "function_call" => ear.tool_call(0, item.name.as_str(), item.arguments.as_str()),
+            "function_call" => {
+                let (name, arguments) = (item.name.as_str(), item.arguments.as_str());
+                ear.tool_call(0, name, arguments);
+                let id = item.call_id.as_str();
+                ear.keep_call(0, CallPiece { place: None, id, name, arguments });
+            }
             _ => ear.text(0, item.content.as_str()),
         }
     }

@@ -449,3 +449,53 @@ fn samples_are_bounded_and_hold_no_keys() {
     }
     assert_eq!(sample(&"漢".repeat(400)).len(), 498);
 }
+
+#[test]
+fn pieces_of_calls_are_put_together_in_every_api() {
+    let call = |id: &str, name: &str, arguments: &str| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    let calls = |api: Api, events: &[&str]| {
+        let mut listener = Listener::new(Forms::new(api), true);
+        events.iter().for_each(|data| {
+            listener.hear(b"", data.as_bytes());
+        });
+        listener.take_calls()
+    };
+    let want = vec![call("a", "f", "{\"x\":1}"), call("b", "g", "{}")];
+    let piece = |piece: &str| chat(&format!("{{\"tool_calls\":[{piece}]}}"), "null", None);
+    let chat = [
+        piece(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}"#),
+        piece(r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{"}}"#),
+        piece(
+            r#"{"index":0,"function":{"arguments":":1}"}},{"index":1,"function":{"arguments":"}"}}"#,
+        ),
+    ];
+    assert_eq!(calls(Api::OpenaiChat, &chat.each_ref().map(String::as_str)), want);
+    let anthropic = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\""}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":":1}"}}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"g","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+    ];
+    assert_eq!(calls(Api::Anthropic, &anthropic), want);
+    let responses = [
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f","arguments":""}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"x\":1}"}"#,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"b","name":"g","arguments":""}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}"#,
+    ];
+    assert_eq!(calls(Api::OpenaiResponses, &responses), want);
+    let ollama = [
+        r#"{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"x":1}}},{"function":{"name":"g","arguments":{}}}]}}"#,
+    ];
+    assert_eq!(calls(Api::Ollama, &ollama), [call("", "f", "{\"x\":1}"), call("", "g", "{}")]);
+    let whole = r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}}]}"#;
+    let mut listener = Listener::new(Forms::new(Api::OpenaiChat), true);
+    listener.hear_whole(whole.as_bytes());
+    assert_eq!(listener.take_calls(), want);
+}

@@ -203,6 +203,10 @@ fn property(key: &str) -> Value {
                             speed_tok_s, slowdown.",
             "additionalProperties": {"type": "object"},
         }),
+        "conversations" => nullable(object(
+            "Conversations as wholes; null where requests are no turns of any.",
+            conversations(),
+        )),
         "stages_ms" => list("Stages of TTFT, where the server shows them."),
         "efficiency" => object(
             "How well hardware and money are used.",
@@ -233,6 +237,23 @@ fn typed(kind: &str, words: &str) -> Value {
         Some(kind) => json!({"type": [kind, "null"], "description": words}),
         None => json!({"type": kind, "description": words}),
     }
+}
+
+fn conversations() -> Vec<(&'static str, Value)> {
+    let counts = [
+        ("begun", "Conversations of which a turn was sent."),
+        ("completed", "All turns ended ok."),
+        ("broken", "A turn did not end well."),
+        ("stopped", "Stopped by us before anything went wrong."),
+        ("turns", "Turns planned in those that were begun."),
+        ("turns_ok", "Turns that ended ok."),
+    ];
+    let mut of: Vec<_> =
+        counts.into_iter().map(|(name, words)| (name, typed("integer", words))).collect();
+    let words = "First intended instant to last end of completed conversations, pauses included: \
+                 a distribution as in metrics.";
+    of.push(("duration_ms", json!({"type": "object", "description": words})));
+    of
 }
 
 fn slices() -> Vec<(&'static str, Value)> {

@@ -20,6 +20,7 @@ pub(crate) const TOP: &[&str] = &[
     "tokens",
     "slices",
     "fairness",
+    "conversations",
     "stages_ms",
     "efficiency",
     "validity",

@@ -21,6 +21,7 @@ fn schedule(batch: Batch, mean: u32, spread: f64, cache: CacheRegime) -> Schedul
         nonce_in_own_prompts: false,
         labels: Vec::new(),
         routing: crate::routing::Routing::default(),
+        conversations: None,
     };
     Schedule::draw(spec).unwrap().0
 }

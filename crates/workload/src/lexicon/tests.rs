@@ -103,6 +103,7 @@ fn schedule(lexicon: &Arc<Lexicon>, tokens: u32, count: u32, cache: CacheRegime)
         prefixes: Prefixes::NONE,
         labels: Vec::new(),
         routing: crate::Routing::default(),
+        conversations: None,
     };
     Schedule::draw(spec).unwrap().0
 }

@@ -49,6 +49,7 @@ fn spec(parts: Vec<Part>, count: u32) -> Spec {
         nonce_in_own_prompts: false,
         labels: Vec::new(),
         routing: Routing::default(),
+        conversations: None,
     }
 }
 

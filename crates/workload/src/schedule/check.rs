@@ -178,18 +178,20 @@ impl Schedule {
             let texts = self.batch_of(&request, nonce).into_iter();
             return texts.map(|(tokens, text)| (PROMPT, own(tokens), text)).collect();
         }
-        let asked = own(asked);
+        // What a server adds, it adds to a whole prompt, not to a later turn.
+        let adds = self.adds(&request);
+        let asked = if adds { asked.get() } else { own(asked) };
         let mut texts = Vec::new();
         let mut add = |what, asked, prompt: Prompt| {
             if let Content::Text(text) = prompt.content {
                 texts.push((what, asked, text));
             }
         };
-        add(PROMPT, asked, self.text_of(&request, nonce));
-        let leading = self.leading(&request);
+        add(PROMPT, asked, self.text_of(&request, index, nonce));
+        let leading = if adds { Vec::new() } else { self.leading(&request) };
         let prefix: u32 = leading.iter().map(|piece| piece.tokens).sum();
         if (1..asked).contains(&prefix) {
-            let nonce = self.nonce_of(&request, nonce);
+            let nonce = self.nonce_of(&request, index, nonce);
             let pieces = Piece::of_prompt(&leading, index, prefix);
             add("prefix", prefix, prompt::written(self.spec.seed, &pieces, lexicon, nonce));
         }

@@ -1,6 +1,6 @@
 //! Lists of requests that wait for each other: conversations and graphs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use measure::{At, Span};
 
@@ -133,6 +133,21 @@ pub(super) fn session_numbers(requests: &[Request]) -> Vec<u32> {
         *numbers.entry(request.session).or_insert(next)
     };
     requests.iter().map(number).collect()
+}
+
+/// The places of the requests of each session, sessions in the order of their
+/// first requests.
+pub(super) fn units(requests: &[Request]) -> Vec<Vec<u32>> {
+    let mut units: Vec<Vec<u32>> = Vec::new();
+    let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+    for request in requests {
+        let unit = *known.entry(request.session).or_insert_with(|| {
+            units.push(Vec::new());
+            units.len() - 1
+        });
+        units[unit].push(request.index);
+    }
+    units
 }
 
 /// The number of requests before this one in its longest chain.

@@ -29,6 +29,20 @@ pub enum Note {
         /// Planned requests.
         requests: u32,
     },
+    /// Some users never get a conversation.
+    IdleConversationUsers {
+        /// Users, or the cap.
+        users: u32,
+        /// Planned conversations.
+        conversations: u32,
+    },
+    /// The requests are turns of conversations, and what flags count are those.
+    Conversations {
+        /// How many, where there is a last one.
+        conversations: Option<u32>,
+        /// How many turns they have together.
+        requests: Option<u32>,
+    },
     /// Prompt lengths are counted by rule, not by a tokenizer.
     EstimatedLengths,
     /// Some lengths asked for leave no room for a text.
@@ -74,7 +88,8 @@ impl Note {
         match self {
             Self::Oversampled { .. } => "oversampled",
             Self::MayRepeat { .. } => "may_repeat",
-            Self::IdleUsers { .. } => "idle_users",
+            Self::IdleUsers { .. } | Self::IdleConversationUsers { .. } => "idle_users",
+            Self::Conversations { .. } => "conversations",
             Self::EstimatedLengths => "estimated_lengths",
             Self::Raised { .. } => "raised_lengths",
             Self::NonceLeftOut { .. } => "nonce_left_out",
@@ -120,6 +135,18 @@ impl fmt::Display for Note {
             ),
             Self::IdleUsers { users, requests } => {
                 write!(f, "{users} users share {requests} requests: some never send one")
+            }
+            Self::IdleConversationUsers { users, conversations } => {
+                write!(f, "{users} users share {conversations} conversations: some never begin one")
+            }
+            Self::Conversations { conversations: Some(conversations), requests } => write!(
+                f,
+                "{conversations} conversations of {} turns together; counts, users and rates are \
+                 of conversations",
+                requests.unwrap_or_default()
+            ),
+            Self::Conversations { .. } => {
+                f.write_str("requests are turns of conversations; users and rates are of those")
             }
             Self::EstimatedLengths => f.write_str(
                 "prompt lengths are counted by words and marks, not by the model's tokenizer: the \

@@ -39,9 +39,10 @@ impl Schedule {
             primers.map(|(index, (group, of))| (self.primer(index, of), *group)).unzip();
         Some(Self {
             // A beginning has no pictures: they go with whole prompts.
-            spec: Spec { pictures: None, ..spec(count) },
+            spec: Spec { pictures: None, conversations: None, ..spec(count) },
             sessions: (0..count).collect(),
-            plan: Plan::Listed(requests),
+            plan: Plan::Listed(requests, (0..count).map(|index| vec![index]).collect()),
+            turns: None,
             order: Vec::new(),
             mixed: None,
             groups,
@@ -57,7 +58,8 @@ impl Schedule {
     /// For each group and each place where it goes to, the first request.
     fn beginnings(&self) -> Vec<(u32, Request)> {
         let mut met = HashSet::new();
-        let looked_through = (0..LOOKED_THROUGH).map_while(|index| self.request(index));
+        let all = (0..LOOKED_THROUGH).map_while(|index| self.request(index));
+        let looked_through = all.filter(|request| !self.adds(request));
         let with_group =
             looked_through.map(|request| (self.group(request.session).unwrap_or(0), request));
         with_group

@@ -26,6 +26,7 @@ fn spec(load: Load, stop: Stop) -> Spec {
         prefixes: Prefixes::NONE,
         labels: Vec::new(),
         routing: Routing::default(),
+        conversations: None,
     }
 }
 

@@ -17,7 +17,7 @@ fn load(text: &str, shape: &Shape) -> (Rows, DatasetNotes) {
 fn lengths(rows: Rows) -> Vec<LengthRow> {
     match rows {
         Rows::Lengths(rows) => rows,
-        Rows::Prompts(_) => panic!("rows of prompts"),
+        Rows::Prompts(_) | Rows::Conversations { .. } => panic!("rows of prompts"),
     }
 }
 
