@@ -84,8 +84,10 @@ pub fn find(name: &str) -> Option<&'static UseCase> {
     USE_CASES.iter().find(|use_case| use_case.name == name)
 }
 
+/// Flags that bring prompts of their own.
+const OWN: &[&str] = &["prompt", "dataset-name", "dataset-path", "mix"];
+
 const fn lengths(isl: &'static str, isl_from: Whose, osl: &'static str) -> [Setting; 2] {
-    const OWN: &[&str] = &["prompt", "dataset-name", "dataset-path", "mix"];
     [
         Setting { flag: "isl", value: isl, from: isl_from, unless: OWN },
         Setting { flag: "osl", value: osl, from: Whose::Ours, unless: OWN },
@@ -104,7 +106,10 @@ const CHAT: &[Setting] = &lengths("512", Whose::Ours, "256");
 const CODE: &[Setting] = &lengths("1024", Whose::Ours, "32");
 const LONG_FORM: &[Setting] = &lengths("256", Whose::Ours, "1024");
 const SUMMARIZE: &[Setting] = &lengths("2048", Whose::Seeds, "128");
-const AGENT: &[Setting] = &lengths("2048", Whose::Ours, "128");
+const AGENT: &[Setting] = &{
+    let [isl, osl] = lengths("2048", Whose::Ours, "128");
+    [isl, osl, Setting { flag: "turns", value: "4", from: Whose::Ours, unless: OWN }]
+};
 const OFFLINE: &[Setting] = &[
     Setting {
         flag: "request-rate",

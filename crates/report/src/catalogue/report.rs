@@ -122,7 +122,7 @@ texts! {
 
     // Replay.
     REPLAY_TITLE = "Replay of the trace", "trace 回放";
-    REPLAY_OF = "trace", "trace";
+    REPLAY_OF = "trace", "trace 行数";
     REPLAY_ROWS = "{rows} rows at speed {speed}{cut}", "{rows} 行，速度 {speed}{cut}";
     REPLAY_WINDOW = ", cut to {from} to {until} of its time", "，截取其时间 {from} 至 {until}";
     REPLAY_ARRIVALS = "arrivals", "到达";
