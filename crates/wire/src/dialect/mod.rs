@@ -592,6 +592,10 @@ impl Listener {
 
     /// Puts a piece of a call with the call that it belongs to.
     fn keep_call(&mut self, choice: u8, piece: CallPiece<'_>) {
+        if piece.id.is_empty() && piece.name.is_empty() && piece.arguments.is_empty() {
+            return;
+        }
+        self.trace.beyond();
         if choice != 0 || !self.keep_text {
             return;
         }

@@ -494,6 +494,8 @@ fn pieces_of_calls_are_put_together_in_every_api() {
         r#"{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"x":1}}},{"function":{"name":"g","arguments":{}}}]}}"#,
     ];
     assert_eq!(calls(Api::Ollama, &ollama), [call("", "f", "{\"x\":1}"), call("", "g", "{}")]);
+    let nothing = piece(r#"{"function":{"other":"b"}}"#);
+    assert_eq!(calls(Api::OpenaiChat, &[&nothing]), []);
     let whole = r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}}]}"#;
     let mut listener = Listener::new(Forms::new(Api::OpenaiChat), true);
     listener.hear_whole(whole.as_bytes());
