@@ -124,6 +124,7 @@ fn job(address: &str, schedule: Schedule) -> Result<Job, String> {
         api: Api::OpenaiChat,
         template: RequestSpec::new("tok", Prompt::Text(String::new())),
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        ids_by: None,
         session_header: None,
         secrets: Secrets::default(),
         idle_timeout: Span::from_ms(60_000),

@@ -6,6 +6,7 @@ use measure::{Planned, Record, Span};
 use serde_json::{Map, Value, json};
 use wire::api::{Api, Prompt, RequestSpec};
 use wire::head;
+use workload::Tokenizer;
 use workload::digest::Digest;
 use workload::prompt::{Content, Message, RunNonce};
 use workload::schedule::{Request, Schedule};
@@ -52,6 +53,8 @@ pub struct Job {
     pub template: RequestSpec,
     /// Headers of every request, keys included.
     pub headers: Vec<(String, String)>,
+    /// Whose ids prompts of one text are sent as; `None` sends the text.
+    pub ids_by: Option<Arc<dyn Tokenizer>>,
     /// The header that carries the id of each request's conversation, if any.
     pub session_header: Option<String>,
     /// What must never be stored or printed.
@@ -77,7 +80,10 @@ impl Job {
     /// A prompt of the workload as the API takes it.
     pub(crate) fn wire_prompt(&self, content: Content) -> Prompt {
         match content {
-            Content::Text(text) => Prompt::Text(text),
+            Content::Text(text) => match &self.ids_by {
+                Some(tokenizer) => Prompt::Ids(tokenizer.encode(&text)),
+                None => Prompt::Text(text),
+            },
             Content::Texts(texts) => Prompt::Texts(texts),
             Content::Messages(messages) => {
                 Prompt::Messages(messages.into_iter().map(json_of).collect())
@@ -92,7 +98,9 @@ impl Job {
         let mut fields = self.template.extra_body.clone();
         let takes_tools = self.api.entry().takes_messages;
         for (name, value) in of_prompt {
-            if !takes_tools && TOOLS.contains(&name.as_str()) {
+            let has_no_place = (!takes_tools && TOOLS.contains(&name.as_str()))
+                || (!self.api.takes_format() && name == FORMAT);
+            if has_no_place {
                 continue;
             }
             // The loader made the text from JSON, so it is some.
@@ -168,6 +176,9 @@ impl Job {
 
 /// Members of a body that only APIs of messages have a place for.
 const TOOLS: &[&str] = &["tools", "tool_choice"];
+
+/// What an answer has to be like, in the OpenAI form.
+const FORMAT: &str = "response_format";
 
 /// A message as the object that goes into the request.
 fn json_of(message: Message) -> Value {

@@ -75,7 +75,7 @@ pub(crate) fn second_opinion(
     let server = find(resolved, OPINION_WITHIN).ok()?;
     let counts = schedule.counts(&server, nonce, OPINIONS);
     let around = |added: u32| u64::from(counts.texts) * u64::from(added);
-    let added = if plan.api.adds_special_tokens() { server.added() } else { 0 };
+    let added = if plan.adds_special_tokens() { server.added() } else { 0 };
     let (asked, found) = (counts.asked + around(lexicon.special()), counts.found + around(added));
     if server.failure().is_some() || asked == found {
         return None;

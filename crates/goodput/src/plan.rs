@@ -27,6 +27,7 @@ use crate::tokenizer;
 
 mod batch;
 mod data;
+mod ids;
 mod lengths;
 mod load;
 mod media;
@@ -81,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) threads: u32,
     pub(crate) reuse: Reuse,
     /// The header that names each request's conversation.
+    /// Prompts go out as the tokenizer's ids.
+    pub(crate) sends_ids: bool,
     pub(crate) session_header: Option<String>,
     pub(crate) definitions: String,
 }
@@ -141,10 +144,16 @@ impl Plan {
 }
 
 impl Plan {
+    /// True when the server puts special tokens around a prompt: it does with a
+    /// plain text, and takes ids as they are.
+    pub(crate) fn adds_special_tokens(&self) -> bool {
+        self.api.adds_special_tokens() && !self.sends_ids
+    }
+
     /// Makes the lengths of prompts that are ours exact under a tokenizer.
     pub(crate) fn count_by(&mut self, tokenizer: Arc<dyn Tokenizer>) -> Result<(), LexiconError> {
         if self.spec.prompts.is_written() {
-            let special = if self.api.adds_special_tokens() { tokenizer.added() } else { 0 };
+            let special = if self.adds_special_tokens() { tokenizer.added() } else { 0 };
             let lexicon = Arc::new(Lexicon::proven(&*tokenizer)?.with_special(special));
             self.spec.prompts = self.spec.prompts.clone().exact_by(lexicon);
         }
@@ -212,6 +221,9 @@ pub(crate) fn resolve(
     routing.targets = routing::targets(&mut reader, urls);
     workload.notes.extend(routing::said_of_targets(&routing, urls));
     let units = turns::units(conversations.as_ref(), &prompts);
+    let turns = conversations.is_some();
+    let sends_ids =
+        ids::sends_ids(&mut reader, api, &prompts, turns, tokenizer.as_ref(), &mut workload);
     let asked_lengths = workload.input_lengths.clone();
     let (load, stop) =
         load::load(&mut reader, embedded, seed, &prompts, units, replay, &mut workload.notes);
@@ -271,6 +283,7 @@ pub(crate) fn resolve(
         max_error_rate: share(&mut reader, "max-error-rate"),
         threads,
         reuse: reuse(&mut reader),
+        sends_ids,
         session_header: turns::session_header(&mut reader),
         definitions,
         address,
@@ -571,6 +584,7 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
             }
         },
     };
+    let extra_body = answers(reader, api, extra_body);
     let continuous =
         reader.choice("token-counts", &[("final", false), ("continuous", true)]).unwrap_or(false);
     if continuous && !matches!(api, Api::OpenaiChat | Api::OpenaiCompletions) {
@@ -603,6 +617,44 @@ fn describe(reader: &mut Reader<'_>, workload: &mut WorkloadFacts) {
             reader.wrong("engine-facts", format!("{fact:?} is not one of {known}"));
         }
     }
+}
+
+/// Adds what answers have to be like: `--extra-body` wins, then the flags, then
+/// rows.
+fn answers(
+    reader: &mut Reader<'_>,
+    api: Api,
+    mut extra_body: Map<String, Value>,
+) -> Map<String, Value> {
+    if let Some(text) = reader.settings.text("response-format") {
+        match serde_json::from_str(text) {
+            Ok(format @ Value::Object(_)) => {
+                extra_body.entry("response_format").or_insert(format);
+            }
+            _ => reader.wrong(
+                "response-format",
+                "must be one JSON object, as in '{\"type\": \"json_object\"}'",
+            ),
+        }
+        if !api.takes_format() {
+            let rule = format!("{} has no such field; see its own with --extra-body", api.name());
+            reader.wrong("response-format", rule);
+        }
+    }
+    if let Some(text) = reader.settings.text("tool-choice") {
+        // A word is no JSON, and an object is.
+        let choice = serde_json::from_str(text).ok().filter(Value::is_object);
+        extra_body.entry("tool_choice").or_insert(choice.unwrap_or_else(|| text.into()));
+        if !matches!(api, Api::OpenaiChat | Api::OpenaiResponses) {
+            let rule = format!(
+                "is sent to openai-chat and openai-responses, not to {}; see its own \
+                                field with --extra-body",
+                api.name()
+            );
+            reader.wrong("tool-choice", rule);
+        }
+    }
+    extra_body
 }
 
 fn percentiles(reader: &mut Reader<'_>) -> Vec<f64> {

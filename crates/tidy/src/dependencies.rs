@@ -7,11 +7,15 @@ use crate::manifest::Manifest;
 pub const ALLOWED: &[(&str, &str)] = &[
     ("arrow-array", "columns of rows: what Parquet is written from and read into"),
     ("arrow-schema", "types of those columns"),
-    ("base64", "columns and scripts inside an HTML report, pictures inside a request"),
+    (
+        "base64",
+        "columns and scripts inside an HTML report, pictures inside a request, tokens of tiktoken's files",
+    ),
     ("bytes", "the Parquet reader takes its file so"),
     ("clap", "parsing and help of the command line, fed from our table of flags"),
     ("comfy-table", "columns of the terminal report that fit wide characters"),
     ("csv", "quotes and line ends of RFC 4180"),
+    ("fancy-regex", "the expressions by which tiktoken cuts texts look ahead"),
     ("flate2", "gzip and deflate that came unasked, and CRC-32 of row files"),
     ("hdrhistogram", "the client's lag for every event, in bounded memory"),
     ("http-body-util", "bodies of the web page's requests and answers, under a limit"),

@@ -1,9 +1,11 @@
-//! `tokenizer.json` as Hugging Face's models carry it.
+//! `tokenizer.json` as Hugging Face's models carry it, and what other files are.
 
 use std::sync::Arc;
 
 use workload::Tokenizer;
 use workload::digest::Digest;
+
+use crate::tiktoken::{self, TiktokenError};
 
 /// Why a file gave no tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,8 +23,8 @@ pub enum ReadError {
     },
     /// Another kind of file.
     #[error(
-        "{file} is {kind}, and what is accepted is tokenizer.json of Hugging Face; save the model \
-         with its fast tokenizer (save_pretrained) to get one"
+        "{file} is {kind}, and what is accepted is tokenizer.json of Hugging Face or a tiktoken \
+         vocabulary; save the model with its fast tokenizer (save_pretrained) to get the first"
     )]
     Kind {
         /// The file as it was named.
@@ -30,6 +32,9 @@ pub enum ReadError {
         /// What it looks like.
         kind: &'static str,
     },
+    /// A vocabulary of tiktoken that cannot be used.
+    #[error(transparent)]
+    Tiktoken(#[from] TiktokenError),
 }
 
 #[derive(Debug)]
@@ -43,6 +48,9 @@ struct HuggingFace {
 /// A tokenizer from the bytes of a file. `label` is what the user calls it; a
 /// digest of the bytes joins it in the tokenizer's name.
 pub fn read(label: &str, file: &str, bytes: &[u8]) -> Result<Arc<dyn Tokenizer>, ReadError> {
+    if is_tiktoken(bytes) {
+        return Ok(tiktoken::read(label, file, bytes)?);
+    }
     if let Some(kind) = other_kind(bytes) {
         return Err(ReadError::Kind { file: file.to_owned(), kind });
     }
@@ -73,7 +81,6 @@ fn other_kind(bytes: &[u8]) -> Option<&'static str> {
         Some(_) if bytes.first() == Some(&b'\n') && bytes.contains(&0) => {
             Some("a SentencePiece model")
         }
-        Some(_) if is_tiktoken(bytes) => Some("a tiktoken vocabulary"),
         Some(_) => Some("no JSON object"),
     }
 }

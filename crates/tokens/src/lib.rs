@@ -3,6 +3,7 @@
 mod bpe;
 mod embedded;
 mod hugging_face;
+pub mod tiktoken;
 
 pub use bpe::{Bpe, VocabularyError, pieces};
 pub use embedded::embedded;

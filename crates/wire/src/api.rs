@@ -410,6 +410,16 @@ impl Api {
         !self.entry().takes_messages && self != Self::OllamaGenerate
     }
 
+    /// True for the APIs that take the ids of a prompt in place of its text.
+    pub const fn takes_ids(self) -> bool {
+        matches!(self, Self::OpenaiCompletions | Self::Sglang)
+    }
+
+    /// True for the APIs that take `response_format`.
+    pub const fn takes_format(self) -> bool {
+        matches!(self, Self::OpenaiChat | Self::OpenaiCompletions)
+    }
+
     /// True for the two OpenAI APIs whose events hold choices.
     pub const fn has_choices(self) -> bool {
         matches!(self, Self::OpenaiChat | Self::OpenaiCompletions)
@@ -495,6 +505,8 @@ fn missing_path<'p>(base: &str, path: &'p str) -> &'p str {
 pub enum Prompt {
     /// Plain text; one user message for an API of messages.
     Text(String),
+    /// The ids of a text, for an API that takes them ([`Api::takes_ids`]).
+    Ids(Vec<u32>),
     /// Several texts in one request: to embed each; for rerank the query, then
     /// the documents.
     Texts(Vec<String>),
@@ -597,6 +609,7 @@ fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Val
 fn messages(prompt: &Prompt) -> Vec<Value> {
     match prompt {
         Prompt::Text(text) => vec![json!({"role": "user", "content": text})],
+        Prompt::Ids(_) => messages(&Prompt::Text(plain_text(prompt))),
         Prompt::Texts(texts) => {
             texts.iter().map(|text| json!({"role": "user", "content": text})).collect()
         }
@@ -607,11 +620,21 @@ fn messages(prompt: &Prompt) -> Vec<Value> {
 fn plain_text(prompt: &Prompt) -> String {
     match prompt {
         Prompt::Text(text) => text.clone(),
+        // Where an API takes none, numbers are all that can be said of them.
+        Prompt::Ids(ids) => ids.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
         Prompt::Texts(texts) => texts.join("\n\n"),
         Prompt::Messages(messages) => {
             let contents: Vec<String> = messages.iter().map(message_text).collect();
             contents.join("\n\n")
         }
+    }
+}
+
+/// The prompt of an API that takes ids in place of a text.
+fn text_or_ids(prompt: &Prompt) -> Value {
+    match prompt {
+        Prompt::Ids(ids) => Value::from(ids.clone()),
+        _ => plain_text(prompt).into(),
     }
 }
 
@@ -637,8 +660,8 @@ fn openai_body(api: Api, spec: &RequestSpec) -> Map<String, Value> {
             (field, limit),
         ]));
     } else {
-        let prompt = plain_text(&spec.prompt);
-        body.extend(object([("prompt", Some(prompt.into())), ("max_tokens", limit)]));
+        let prompt = text_or_ids(&spec.prompt);
+        body.extend(object([("prompt", Some(prompt)), ("max_tokens", limit)]));
     }
     let options = object([
         ("include_usage", Some(true.into())),
@@ -694,8 +717,7 @@ fn responses_part(part: Value) -> Value {
 
 fn responses_body(spec: &RequestSpec) -> Map<String, Value> {
     let input = match &spec.prompt {
-        Prompt::Text(text) => Value::from(text.clone()),
-        Prompt::Texts(texts) => Value::from(texts.join("\n\n")),
+        Prompt::Text(_) | Prompt::Ids(_) | Prompt::Texts(_) => plain_text(&spec.prompt).into(),
         Prompt::Messages(messages) => {
             let messages = with_parts(messages.clone(), responses_part);
             Value::Array(history::for_responses(messages))
@@ -795,8 +817,9 @@ fn sglang_body(spec: &RequestSpec) -> Map<String, Value> {
         ("min_new_tokens", spec.min_output_tokens.map(Value::from)),
         ("ignore_eos", spec.ignore_eos.then_some(true.into())),
     ]));
+    let name = if matches!(spec.prompt, Prompt::Ids(_)) { "input_ids" } else { "text" };
     object([
-        ("text", Some(plain_text(&spec.prompt).into())),
+        (name, Some(text_or_ids(&spec.prompt))),
         ("sampling_params", Some(Value::Object(sampling))),
         ("stream", Some(spec.stream.into())),
     ])
@@ -818,7 +841,7 @@ fn embeddings_body(api: Api, spec: &RequestSpec) -> Map<String, Value> {
     let input = match &spec.prompt {
         _ if api == Api::EmbeddingsChat => ("messages", Value::Array(messages(&spec.prompt))),
         Prompt::Texts(texts) => ("input", Value::from(texts.clone())),
-        Prompt::Text(_) | Prompt::Messages(_) => ("input", plain_text(&spec.prompt).into()),
+        _ => ("input", plain_text(&spec.prompt).into()),
     };
     object([("model", Some(spec.model.clone().into())), (input.0, Some(input.1))])
 }
@@ -830,7 +853,7 @@ fn rerank_body(spec: &RequestSpec) -> Map<String, Value> {
             Some((query, documents)) => (query.clone(), documents.to_vec()),
             None => (String::new(), Vec::new()),
         },
-        Prompt::Text(_) | Prompt::Messages(_) => (plain_text(&spec.prompt), Vec::new()),
+        _ => (plain_text(&spec.prompt), Vec::new()),
     };
     object([
         ("model", Some(spec.model.clone().into())),
@@ -846,7 +869,7 @@ impl Api {
     pub fn results_of(self, spec: &RequestSpec) -> u32 {
         let texts = match &spec.prompt {
             Prompt::Texts(texts) => u32::try_from(texts.len()).unwrap_or(u32::MAX),
-            Prompt::Text(_) | Prompt::Messages(_) => 1,
+            Prompt::Text(_) | Prompt::Ids(_) | Prompt::Messages(_) => 1,
         };
         match self.entry().yields {
             Yields::Tokens => 0,
@@ -1132,6 +1155,17 @@ mod tests {
             let refused = REFUSED.iter().any(|(other, _)| *other == name);
             assert!(refused != Api::from_name(name).is_some(), "{name}");
         }
+    }
+
+    /// vLLM's and OpenAI's completions take a list of ids as `prompt`, SGLang's
+    /// `/generate` as `input_ids`.
+    #[test]
+    fn ids_go_where_the_api_takes_them() {
+        let ids = |api| body(api, |spec| spec.prompt = Prompt::Ids(vec![5, 0, 7]));
+        assert_eq!(ids(Api::OpenaiCompletions)["prompt"], json!([5, 0, 7]));
+        let sglang = ids(Api::Sglang);
+        assert_eq!(sglang["input_ids"], json!([5, 0, 7]));
+        assert_eq!(sglang["text"], Value::Null);
     }
 
     #[test]

@@ -117,6 +117,7 @@ impl Bench {
             api: Api::OpenaiChat,
             template: RequestSpec::new("m", Prompt::Text(String::new())),
             headers: self.headers,
+            ids_by: None,
             session_header: self.session_header,
             secrets: self.secrets,
             idle_timeout: self.idle_timeout,

@@ -403,6 +403,7 @@ impl Session<'_> {
             api: self.plan.api,
             template: RequestSpec { model: resolved.model.clone(), ..self.plan.template.clone() },
             headers: resolved.headers.clone(),
+            ids_by: self.plan.tokenizer.clone().filter(|_| self.plan.sends_ids),
             session_header: self.plan.session_header.clone(),
             secrets: resolved.secrets.clone(),
             idle_timeout: self.plan.idle_timeout,

@@ -274,6 +274,7 @@ fn job(level: &Level, server: &Server) -> Result<Job, Failure> {
             Prompt::Text(String::new()),
         ),
         headers: Vec::new(),
+        ids_by: None,
         session_header: None,
         secrets: Secrets::default(),
         idle_timeout: Span::from_ms(10_000),

@@ -418,7 +418,14 @@ pub(crate) const BENCH: &[Flag] = &[
         "tokenizer",
         One("NAME"),
         Other("never downloads: a file, a folder, or a model that lies in the cache already"),
-        "What prompt lengths are exact by: a tokenizer.json or its folder, ORG/MODEL from the Hugging Face cache, server to ask the target's own, or embedded [embedded on the embedded engine; else lengths are estimates]",
+        "What prompt lengths are exact by: a tokenizer.json or its folder, a vocabulary of tiktoken, ORG/MODEL from the Hugging Face cache, server to ask the target's own, or embedded [embedded on the embedded engine; else lengths are estimates]",
+    ),
+    flag(
+        DATA,
+        "prompt-format",
+        One("FORM"),
+        Ours,
+        "text, or token-ids to send what --tokenizer makes of it, to openai and sglang [text]",
     ),
     flag(
         DATA,
@@ -746,6 +753,20 @@ pub(crate) const BENCH: &[Flag] = &[
         "Repetition penalty",
     ),
     flag(BODY, "logprobs", One("N"), Same, "Log-probabilities per token (completions)"),
+    flag(
+        BODY,
+        "response-format",
+        One("JSON"),
+        Ours,
+        "What answers have to be like, as response_format of openai-chat and openai: {\"type\": \"json_object\"}, or a json_schema; a row has its own in custom files",
+    ),
+    flag(
+        BODY,
+        "tool-choice",
+        One("CHOICE"),
+        Ours,
+        "Whether tools are called, as tool_choice of openai-chat and openai-responses: auto, none, required, or an object; a row has its own in custom files",
+    ),
     secret(
         flag(
             BODY,

@@ -289,6 +289,9 @@ fn said(rows: &Rows, notes: &DatasetNotes, api: Api) -> Vec<String> {
     if prompts.iter().any(|row| row.member("tools").is_some()) && !api.entry().takes_messages {
         said.push("the tools of the rows are not sent: this API has no place for them".to_owned());
     }
+    if prompts.iter().any(|row| row.member("response_format").is_some()) && !api.takes_format() {
+        said.push("the formats of the rows are not sent: this API has no such field".to_owned());
+    }
     said
 }
 

@@ -1,6 +1,12 @@
 use serde_json::Value;
 
 use crate::program::{Told, Workplace};
+use crate::servers::engine;
+
+fn bench(workplace: &Workplace, url: &str, more: &[&str]) -> Told {
+    let start = ["bench", "--url", url, "--model", "m", "-n", "4", "--osl", "2", "--allow-invalid"];
+    workplace.run(&[&start[..], more].concat())
+}
 
 fn plan(workplace: &Workplace, more: &[&str]) -> Told {
     let start = ["bench", "--url", "http://127.0.0.1:9", "--dry-run", "--json", "-", "-n", "2"];
@@ -91,4 +97,32 @@ fn rows_of_lengths_have_exactly_their_tokens_under_a_tokenizer() {
     );
     let foreign = plan(&workplace, &data).exits(0).json();
     assert_eq!(lengths(&foreign).0, "as the rows say, estimated");
+}
+
+#[test]
+fn prompts_go_out_as_ids_where_the_api_takes_them() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let ids = ["--prompt-format", "token-ids"];
+    let sent = ["--backend", "openai", "--isl", "40", "--tokenizer", "embedded"];
+    bench(&workplace, &server.url(), &[&sent[..], &ids].concat()).exits(0);
+    let asked = server.requests().into_iter().filter(|asked| asked.path() == "/v1/completions");
+    let bodies: Vec<Value> =
+        asked.map(|asked| serde_json::from_slice(&asked.body).unwrap()).collect();
+    assert!(!bodies.is_empty());
+    let tokenizer = tokens::embedded();
+    for body in bodies {
+        let ids = body["prompt"].as_array().unwrap().iter();
+        let ids: Vec<u32> = ids.map(|id| id.as_u64().unwrap() as u32).collect();
+        assert_eq!(ids.len(), 40);
+        assert_eq!(tokenizer.encode(&tokenizer.decode(&ids)), ids, "a text's own ids");
+    }
+    for (more, words) in [
+        (&["--backend", "openai-chat"][..], "takes texts only"),
+        (&["--backend", "openai"], "ids are a tokenizer's"),
+        (&["--backend", "openai", "--tokenizer", "server"], "give a --tokenizer that lies on"),
+        (&["--backend", "openai", "--tokenizer", "embedded", "--turns", "2"], "have no ids"),
+    ] {
+        let told = bench(&workplace, &server.url(), &[more, &ids].concat()).exits(2);
+        told.says(&["--prompt-format", words]);
+    }
 }

@@ -9,6 +9,8 @@ mod program;
 // Servers to measure: scripted answers and the engine.
 mod servers;
 
+// What answers have to be like: formats and the choice of tools.
+mod answers;
 // Bad input: one sentence with a hint, the right exit code, no panic.
 mod bad_input;
 // A key goes through every door and must come out of none.

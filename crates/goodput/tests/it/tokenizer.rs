@@ -65,7 +65,7 @@ fn what_is_absent_is_told_with_what_would_help() {
         ("nowhere", &["no file, no folder and no ORG/MODEL", "embedded"]),
         ("../../etc/x", &["no file, no folder and no ORG/MODEL"]),
         ("empty", &["holds no tokenizer.json"]),
-        ("ranks", &["tiktoken", "tokenizer.json of Hugging Face"]),
+        ("ranks", &["tiktoken", "rename it so that it holds one of o200k, cl100k"]),
     ];
     for (name, words) in cases {
         let told = plan(&workplace, &served(&["--tokenizer", name])).exits(2);

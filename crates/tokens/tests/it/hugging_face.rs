@@ -45,7 +45,6 @@ fn what_a_files_template_adds_to_a_plain_text_is_known() {
 fn another_kind_of_file_is_named_with_what_is_accepted() {
     let cases: &[(&[u8], &str)] = &[
         (b"", "is empty"),
-        (b"IQ== 0\nIg== 1\n", "tiktoken"),
         (b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02", "SentencePiece"),
         (b"#version: 0.2\n", "no JSON object"),
         (b"{\"model_type\":\"qwen3\"}", "is no tokenizer.json that can be read"),

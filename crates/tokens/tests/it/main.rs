@@ -2,5 +2,6 @@
 
 mod embedded;
 mod hugging_face;
+mod tiktoken;
 mod trainer;
 mod written;

@@ -14,7 +14,8 @@
 //!   `12.0`, `1e2` or `"20"`; without one the request has its default.
 //! - `label`: a text, number or truth value, the label named `label`; or an
 //!   object of several, as `labels` is.
-//! - `tools`: the list of tools that the model may call, sent as it is.
+//! - `tools`: the list of tools that the model may call, `tool_choice` and
+//!   `response_format`, sent as they are.
 //! - `priority`: a whole number, the place in the server's queue; it is also a
 //!   label.
 //! - A line of a batch file is unwrapped: its `body` is the row.
@@ -65,8 +66,6 @@ const SET_ASIDE: &[&str] = &[
     "seed",
     "presence_penalty",
     "frequency_penalty",
-    "response_format",
-    "tool_choice",
 ];
 
 /// Reads the file, each row as a prompt by itself. `count` says about how many
@@ -237,7 +236,7 @@ pub(super) fn with_content(
         max_output_tokens: length.map(length_of).transpose()?,
         source_row: None,
         labels: labels::of_row(object, priority)?,
-        body: present("tools").map(labels::tools).transpose()?.into_iter().collect(),
+        body: labels::body_of(object)?,
         priority,
     })
 }

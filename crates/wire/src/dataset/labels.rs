@@ -45,6 +45,24 @@ pub(super) fn value(value: &Value) -> Result<String, Reason> {
     if (1..=MAX_CHARS).contains(&chars) { Ok(text) } else { Err(Reason::BadLabel) }
 }
 
+/// The members of a row that go into the request's body: what the model may
+/// call, and what its answer has to be like.
+pub(super) fn body_of(object: &Map<String, Value>) -> Result<Vec<(String, String)>, Reason> {
+    let present = |key: &str| object.get(key).filter(|value| !value.is_null());
+    let mut body: Vec<(String, String)> = Vec::new();
+    body.extend(present("tools").map(tools).transpose()?);
+    for (name, takes_text) in [("tool_choice", true), ("response_format", false)] {
+        match present(name) {
+            None => {}
+            Some(value) if value.is_object() || (takes_text && value.is_string()) => {
+                body.push((name.to_owned(), value.to_string()));
+            }
+            Some(_) => return Err(Reason::BadMember(name)),
+        }
+    }
+    Ok(body)
+}
+
 /// A list of tools, checked to be one of objects, as the body's member.
 pub(super) fn tools(value: &Value) -> Result<(String, String), Reason> {
     match value {

@@ -191,6 +191,9 @@ pub enum Reason {
     /// A label that is no short text, number or truth value.
     #[error("a label is not a text of 1 to 120 characters, a number, true or false")]
     BadLabel,
+    /// A member of a request body that no server takes so.
+    #[error("{0} is not an object, nor a text where one is taken")]
+    BadMember(&'static str),
     /// `tools` is no list of objects.
     #[error("tools is not a list of objects")]
     BadTools,
@@ -334,6 +337,7 @@ impl Reason {
             Self::BadLength => "bad_length",
             Self::LengthTooLarge => "length_too_large",
             Self::BadLabel => "bad_label",
+            Self::BadMember(_) => "bad_member",
             Self::BadTools => "bad_tools",
             Self::BadPriority => "bad_priority",
             Self::FailedRequest => "failed_request",

@@ -209,6 +209,21 @@ fn d11_request_bodies_are_rows() {
 }
 
 #[test]
+fn what_an_answer_has_to_be_like_is_kept_where_a_server_could_take_it() {
+    let row = |member: &str| one(&format!(r#"{{"prompt":"a",{member}}}"#));
+    let choice = r#""tool_choice":{"type":"function"}"#;
+    assert_eq!(row(choice).unwrap().member("tool_choice"), Some(r#"{"type":"function"}"#));
+    let word = row(r#""tool_choice":"auto","response_format":null"#).unwrap();
+    assert_eq!(word.member("tool_choice"), Some(r#""auto""#));
+    assert_eq!(word.member("response_format"), None);
+    for (member, name) in
+        [(r#""tool_choice":7"#, "tool_choice"), (r#""response_format":"x""#, "response_format")]
+    {
+        assert!(row(member).unwrap_err().starts_with(name));
+    }
+}
+
+#[test]
 fn labels_and_tools_of_a_line_are_kept() {
     let prompt = one(
         r#"{"prompt":"a","label":"chat","labels":{"tenant":"t1","gold":true,"none":null},"tools":[{"type":"function"}]}"#,
