@@ -156,13 +156,19 @@ pub fn jain(values: &[f64]) -> Option<f64> {
     (values.len() > 1 && squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-/// Fairness between the values of each label that takes two or more. Figures
-/// are by our own definitions, because isolated runs are kept by them.
+/// Labels whose values share no server as tenants do: the turns of one
+/// conversation come one after the other, and a prefix is no class of requests.
+const NO_CLASSES: &[&str] = &["turn", "prefix"];
+
+/// Fairness between the values of each label that takes two or more, but for
+/// turns and prefixes. Figures are by our own definitions, because isolated
+/// runs are kept by them.
 pub fn fairness(records: &[Record], slo: Option<&Slo>, isolated: &[Isolated]) -> Vec<Fairness> {
     let names: BTreeSet<&str> = records
         .iter()
         .flat_map(|record| &record.planned.labels)
         .map(|(name, _)| name.as_str())
+        .filter(|name| !NO_CLASSES.contains(name))
         .collect();
     if names.is_empty() {
         return Vec::new();
@@ -241,6 +247,20 @@ fn speed(requests: &[&Timed<'_>]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_and_prefixes_are_no_classes() {
+        let labelled = |name: &str| -> Vec<Fairness> {
+            let record = |index: u32| {
+                let labels = vec![(name.to_owned(), index.to_string())];
+                let planned = crate::Planned { labels, ..crate::Planned::default() };
+                Record::planned(index, crate::At::ZERO, planned)
+            };
+            fairness(&[record(0), record(1)], None, &[])
+        };
+        assert_eq!(labelled("tenant").len(), 1);
+        assert!(labelled("turn").is_empty() && labelled("prefix").is_empty());
+    }
 
     #[test]
     fn jains_index_is_that_of_the_paper() {
