@@ -12,7 +12,7 @@ use crate::media::{Attachment, Media, Picture};
 use crate::mix::Mix;
 use crate::piece::Piece;
 use crate::stream::Stream;
-use crate::text;
+use crate::text::{self, Nonce};
 
 /// One message of a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -463,16 +463,18 @@ impl RunNonce {
         if regime.has_nonce() { self.0 } else { seed }
     }
 
-    /// The stream that a prompt's nonce is drawn from. The first 2³² numbers
+    /// What a prompt's nonce is made of. The first 2³² numbers
     /// are the requests', those after them the run's, one for each group of
     /// prompts that begin alike.
-    pub(crate) fn stream(self, regime: CacheRegime, index: u32, group: u32) -> Option<Stream> {
+    pub(crate) fn of(self, regime: CacheRegime, index: u32, group: u32) -> Option<Nonce> {
         let number = match regime {
             CacheRegime::Cold => (1 << 32) + u64::from(group),
             CacheRegime::None => u64::from(index),
             CacheRegime::Warm | CacheRegime::AsIs => return Option::None,
         };
-        Some(Stream::numbered(self.0, "nonce", number))
+        let stream = Stream::numbered(self.0, "nonce", number);
+        // Half of the bits, so that numbers in a row stay in a row.
+        Some(Nonce { number: (self.0 >> 32) + number, stream })
     }
 }
 
@@ -482,11 +484,11 @@ pub(crate) fn written(
     seed: u64,
     pieces: &[Piece],
     lexicon: &Lexicon,
-    mut nonce: Option<Stream>,
+    nonce: Option<Nonce>,
 ) -> Prompt {
     let written: u32 = pieces.iter().map(|piece| piece.tokens).sum();
     Prompt {
-        content: Content::Text(text::write(pieces, seed, lexicon, nonce.as_mut())),
+        content: Content::Text(text::write(pieces, seed, lexicon, nonce)),
         input_tokens: Some(Tokens::new(written + lexicon.special())),
         max_output_tokens: None,
         source_row: None,
@@ -497,9 +499,9 @@ pub(crate) fn written(
 }
 
 /// A prompt from the list as a request carries it.
-pub(crate) fn listed(prompt: &Prompt, nonce: Option<Stream>) -> Prompt {
+pub(crate) fn listed(prompt: &Prompt, nonce: Option<Nonce>) -> Prompt {
     match nonce {
-        Some(mut stream) => prompt.clone().with_nonce(&text::nonce(&mut stream)),
+        Some(nonce) => prompt.clone().with_nonce(&text::nonce(nonce)),
         None => prompt.clone(),
     }
 }

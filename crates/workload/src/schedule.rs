@@ -20,6 +20,7 @@ use crate::replay::Replay;
 use crate::routing::{Route, Routing};
 use crate::shape::Phase;
 use crate::stream::Stream;
+use crate::text::Nonce;
 
 mod check;
 mod graph;
@@ -781,10 +782,10 @@ impl Schedule {
         Prompt { max_output_tokens: request.max_output_tokens, ..prompt }
     }
 
-    fn nonce_of(&self, request: &Request, carrier: u32, nonce: RunNonce) -> Option<Stream> {
+    fn nonce_of(&self, request: &Request, carrier: u32, nonce: RunNonce) -> Option<Nonce> {
         let group = self.group(request.session).unwrap_or(0);
         let number = self.spec.prefixes.nonce_of(group);
-        nonce.stream(self.cache(), carrier, number)
+        nonce.of(self.cache(), carrier, number)
     }
 
     /// True for a turn whose prompt is behind those of other turns, so that it

@@ -4,12 +4,23 @@ use crate::lexicon::{Form, Lexicon, Word};
 use crate::piece::Piece;
 use crate::stream::Stream;
 
-/// Nouns in a nonce. Seven of the list are 63.6 bits: two runs in a million
-/// million share one.
-const NONCE_NOUNS: u32 = 7;
+/// Nouns in a nonce, after its first word. Six of the list are 54.5 bits, and
+/// the first word has some 8 more: two runs in a million million share one.
+const NONCE_NOUNS: u32 = 6;
 
-/// Tokens of a whole nonce: its nouns and a full stop.
-pub(crate) const NONCE_TOKENS: u32 = NONCE_NOUNS + 1;
+/// Tokens of a whole nonce: its first word, its nouns and a full stop.
+pub(crate) const NONCE_TOKENS: u32 = NONCE_NOUNS + 2;
+
+/// What sets a prompt apart from others.
+#[derive(Clone, Debug)]
+pub(crate) struct Nonce {
+    /// Decides the first word. Numbers in a row have words of different single
+    /// tokens, so that prompts in a row share not even their first token: a
+    /// server with one slot holds a prompt against the one before it.
+    pub(crate) number: u64,
+    /// The rest is drawn.
+    pub(crate) stream: Stream,
+}
 
 /// The text of these pieces, one after the other, each of exactly its tokens by
 /// the costs of the lexicon. A piece ends where its count is reached, in the
@@ -20,7 +31,7 @@ pub(crate) fn write(
     pieces: &[Piece],
     seed: u64,
     lexicon: &Lexicon,
-    mut nonce: Option<&mut Stream>,
+    mut nonce: Option<Nonce>,
 ) -> String {
     let tokens = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.tokens));
     let mut writer = Writer {
@@ -49,8 +60,8 @@ pub(crate) fn write(
 
 /// A nonce by itself, `NONCE_TOKENS` long by words and marks, to be put before
 /// a text.
-pub(crate) fn nonce(stream: &mut Stream) -> String {
-    write(&[Piece::own(0, NONCE_TOKENS)], 0, Lexicon::by_words(), Some(stream))
+pub(crate) fn nonce(nonce: Nonce) -> String {
+    write(&[Piece::own(0, NONCE_TOKENS)], 0, Lexicon::by_words(), Some(nonce))
 }
 
 /// Writes words and marks until nothing is left of a piece; what comes after
@@ -71,9 +82,10 @@ impl Writer<'_> {
         self.open_sentence = true;
     }
 
-    fn nonce(&mut self, stream: &mut Stream) {
+    fn nonce(&mut self, mut nonce: Nonce) {
+        self.word(self.lexicon.numbered(Form::Opening, nonce.number));
         for _ in 0..NONCE_NOUNS {
-            self.word(stream.pick(&self.lexicon.nouns));
+            self.word(nonce.stream.pick(&self.lexicon.nouns));
         }
         self.full_stop();
     }

@@ -12,7 +12,7 @@ fn text_of(prompt: &Prompt) -> &str {
 
 fn write(seed: u64, index: u32, tokens: u32, regime: CacheRegime, nonce: u64) -> String {
     let (pieces, lexicon) = ([Piece::own(index, tokens)], Lexicon::by_words());
-    let nonce = RunNonce::new(nonce).stream(regime, index, 0);
+    let nonce = RunNonce::new(nonce).of(regime, index, 0);
     let prompt = written(seed, &pieces, lexicon, nonce);
     text_of(&prompt).to_owned()
 }
@@ -63,6 +63,17 @@ fn none_gives_every_request_a_nonce_of_its_own() {
     );
 }
 
+/// llama.cpp's one slot found a common first token in one of eight prompts.
+#[test]
+fn prompts_in_a_row_share_not_even_their_first_word() {
+    for nonce in [7, u64::MAX, 0x5eed_5eed_5eed_5eed] {
+        let first =
+            |k| write(1, k, 64, CacheRegime::None, nonce).split(' ').next().map(str::to_owned);
+        let words: std::collections::HashSet<_> = (0..100).map(first).collect();
+        assert_eq!(words.len(), 100);
+    }
+}
+
 #[test]
 fn warm_and_as_is_depend_on_the_seed_alone() {
     for regime in [CacheRegime::Warm, CacheRegime::AsIs] {
@@ -74,7 +85,7 @@ fn warm_and_as_is_depend_on_the_seed_alone() {
 
 #[test]
 fn a_nonce_goes_before_a_listed_prompt_when_asked() {
-    let nonce = |regime| RunNonce::new(7).stream(regime, 0, 0);
+    let nonce = |regime| RunNonce::new(7).of(regime, 0, 0);
     let plain = Prompt::text("Why is the sky blue?");
     let with = listed(&plain, nonce(CacheRegime::Cold));
     assert!(text_of(&with).ends_with(".\n\nWhy is the sky blue?"));
