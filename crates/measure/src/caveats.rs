@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::caveat::Caveat;
 use crate::facts::LoadKind;
 use crate::outcome::{FailureKind, Outcome};
-use crate::record::{Record, TokensSource, Warnings};
+use crate::record::{Record, TokensSource, URL, Warnings};
 use crate::request::Timed;
 use crate::said::{Said, said};
 use crate::slices::Part;
@@ -199,9 +199,9 @@ fn oversampled(summary: &Summary, _: &[Record]) -> Option<Caveat> {
 fn silent_url(_: &Summary, records: &[Record]) -> Option<Caveat> {
     let mut urls: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for record in records {
-        let label = record.planned.labels.iter().find(|(name, _)| name == "url");
+        let label = record.planned.label(URL);
         let tried = !matches!(record.outcome, Outcome::Cancelled | Outcome::NotSent(_));
-        if let (Some((_, url)), true) = (label, tried) {
+        if let (Some(url), true) = (label, tried) {
             let (n, ok) = urls.entry(url).or_default();
             *n += 1;
             *ok += u64::from(matches!(record.outcome, Outcome::Ok | Outcome::Empty));

@@ -1,11 +1,10 @@
 //! Fairness between the values of a label: how equally they are served, and
 //! how much slower each is than when it has the server for itself.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::definition::GOODPUT;
 use crate::record::Record;
 use crate::request::{Settings, Timed, Value, start_of};
+use crate::slices::{by_value, label_names};
 use crate::slo::{Slo, judge};
 use crate::statistics::Distribution;
 
@@ -161,33 +160,18 @@ pub fn jain(values: &[f64]) -> Option<f64> {
 const NO_CLASSES: &[&str] = &["turn", "prefix"];
 
 /// Fairness between the values of each label that takes two or more, but for
-/// turns and prefixes. Figures are by our own definitions, because isolated
-/// runs are kept by them.
-pub fn fairness(records: &[Record], slo: Option<&Slo>, isolated: &[Isolated]) -> Vec<Fairness> {
-    let names: BTreeSet<&str> = records
-        .iter()
-        .flat_map(|record| &record.planned.labels)
-        .map(|(name, _)| name.as_str())
-        .filter(|name| !NO_CLASSES.contains(name))
-        .collect();
-    if names.is_empty() {
-        return Vec::new();
-    }
-    let timed = look(records);
+/// turns and prefixes. `timed` is by our own definitions, because isolated runs
+/// are kept by them, and in the order of the schedule.
+pub fn fairness(timed: &[Timed<'_>], slo: Option<&Slo>, isolated: &[Isolated]) -> Vec<Fairness> {
     let mut all = Vec::new();
-    for name in names {
-        let mut parts: BTreeMap<&str, Vec<&Timed<'_>>> = BTreeMap::new();
-        for request in &timed {
-            let own = request.record.planned.labels.iter().find(|(known, _)| known == name);
-            if let Some((_, value)) = own {
-                parts.entry(value).or_default().push(request);
-            }
-        }
+    for name in label_names(timed).filter(|name| !NO_CLASSES.contains(name)) {
+        let mut parts = by_value(timed, name);
+        parts.remove(&None);
         if parts.len() < 2 {
             continue;
         }
+        let parts = parts.into_iter().filter_map(|(value, requests)| Some((value?, requests)));
         let parts: Vec<Part> = parts
-            .into_iter()
             .map(|(value, requests)| {
                 let alone = isolated.iter().find(|run| run.name == name && run.value == value);
                 part(value, &requests, slo, alone)
@@ -256,7 +240,7 @@ mod tests {
                 let planned = crate::Planned { labels, ..crate::Planned::default() };
                 Record::planned(index, crate::At::ZERO, planned)
             };
-            fairness(&[record(0), record(1)], None, &[])
+            fairness(&look(&[record(0), record(1)]), None, &[])
         };
         assert_eq!(labelled("tenant").len(), 1);
         assert!(labelled("turn").is_empty() && labelled("prefix").is_empty());

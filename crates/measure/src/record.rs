@@ -5,6 +5,9 @@
 use crate::outcome::Outcome;
 use crate::unit::{At, Span, Tokens};
 
+/// The label of the address that a request went to, where there are several.
+pub const URL: &str = "url";
+
 /// One planned request and what became of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -44,6 +47,13 @@ pub struct Planned {
     /// True when the output length was forced (`ignore_eos`), so that a
     /// shorter answer is a deviation.
     pub output_forced: bool,
+}
+
+impl Planned {
+    /// The value of a label.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// Instants of one request. `intended_at ≤ released_at ≤ sent_at` always.

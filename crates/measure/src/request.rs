@@ -39,6 +39,8 @@ pub struct Timed<'a> {
     definition: Definition,
     settings: Settings,
     marks: Result<Marks, Undefined>,
+    /// What all its events carried, together.
+    carried: Carries,
 }
 
 /// The instants that matter, as spans from the definition's start.
@@ -137,6 +139,7 @@ impl<'a> Timed<'a> {
             definition: *definition,
             settings,
             marks: marks(record, definition),
+            carried: record.events.carries.iter().fold(Carries::NOTHING, |all, c| all.with(*c)),
         }
     }
 
@@ -198,8 +201,7 @@ impl<'a> Timed<'a> {
 
     /// Whether the answer is of a kind that has tokens.
     fn generates(&self) -> Result<(), Undefined> {
-        let result = self.record.events.carries.iter().any(|c| c.any(Carries::RESULT));
-        if result { Err(Undefined::NoGeneration) } else { Ok(()) }
+        if self.carried.any(Carries::RESULT) { Err(Undefined::NoGeneration) } else { Ok(()) }
     }
 
     /// The marks of a success whose gaps mean something.
@@ -291,12 +293,12 @@ impl<'a> Timed<'a> {
 
     /// Whether reasoning was streamed.
     pub fn reasoned(&self) -> bool {
-        self.record.events.carries.iter().any(|carries| carries.any(Carries::REASONING))
+        self.carried.any(Carries::REASONING)
     }
 
     /// Whether the answer called a tool.
     pub fn calls_tools(&self) -> bool {
-        self.record.events.carries.iter().any(|carries| carries.any(Carries::TOOL_CALL))
+        self.carried.any(Carries::TOOL_CALL)
     }
 
     /// Thinking time in ms: TTFC − TTFT.

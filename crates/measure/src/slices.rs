@@ -113,17 +113,29 @@ fn by_input(timed: &[Timed<'_>]) -> Vec<Slice> {
     parts.into_iter().map(|(of, requests)| slice(of, &requests)).collect()
 }
 
-fn by_label(timed: &[Timed<'_>], slo: Option<&Slo>) -> Vec<Slice> {
+/// The names of all labels, in their order.
+pub(crate) fn label_names<'t>(timed: &'t [Timed<'_>]) -> impl Iterator<Item = &'t str> {
     let labels = timed.iter().flat_map(|request| &request.record.planned.labels);
-    let names: BTreeSet<&str> = labels.map(|(name, _)| name.as_str()).collect();
+    labels.map(|(name, _)| name.as_str()).collect::<BTreeSet<&str>>().into_iter()
+}
+
+/// The requests by the value that they have of a label.
+pub(crate) fn by_value<'t, 'r>(
+    timed: &'t [Timed<'r>],
+    name: &str,
+) -> BTreeMap<Option<&'t str>, Vec<&'t Timed<'r>>> {
+    let mut parts: BTreeMap<Option<&str>, Vec<&Timed<'_>>> = BTreeMap::new();
+    for request in timed {
+        parts.entry(request.record.planned.label(name)).or_default().push(request);
+    }
+    parts
+}
+
+fn by_label(timed: &[Timed<'_>], slo: Option<&Slo>) -> Vec<Slice> {
     let mut slices = Vec::new();
-    for name in names {
-        let mut parts: BTreeMap<Option<&str>, Vec<&Timed<'_>>> = BTreeMap::new();
-        for request in timed {
-            let own = request.record.planned.labels.iter().find(|(known, _)| known == name);
-            parts.entry(own.map(|(_, value)| value.as_str())).or_default().push(request);
-        }
-        let mut parts: Vec<(Option<&str>, Vec<&Timed<'_>>)> = parts.into_iter().collect();
+    for name in label_names(timed) {
+        let mut parts: Vec<(Option<&str>, Vec<&Timed<'_>>)> =
+            by_value(timed, name).into_iter().collect();
         parts.sort_by_key(|(value, _)| by_number(*value));
         slices.extend(parts.into_iter().map(|(value, requests)| {
             let (name, value) = (name.to_owned(), value.map(str::to_owned));

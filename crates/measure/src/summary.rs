@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::caveat::Caveat;
 use crate::conversations::{Conversations, conversations};
-use crate::definition::{ArrivalMark, Definition, SERVICE, ThroughputWindow, WithoutSamples};
+use crate::definition::{
+    ArrivalMark, Definition, GOODPUT, SERVICE, ThroughputWindow, WithoutSamples,
+};
 use crate::facts::{LoadKind, RunFacts};
 use crate::fairness::{Fairness, fairness};
 use crate::goodput::{Goodput, goodput, goodput_window};
@@ -101,6 +103,11 @@ impl OutcomeCounts {
         self.ok + self.empty + self.failed + self.not_sent + self.cancelled
     }
 
+    /// Failed and empty requests ÷ those that ended by themselves.
+    pub fn error_rate(&self) -> Option<f64> {
+        share(self.empty + self.failed, self.ok + self.empty + self.failed)
+    }
+
     fn of(records: &[Record]) -> Self {
         let mut counts = Self::default();
         // In the order of the schedule, so that the sample message of a kind
@@ -144,6 +151,9 @@ pub struct LoadFigures {
     pub duration_s: Option<f64>,
     /// The arrival window in seconds.
     pub arrival_window_s: Option<f64>,
+    /// What goodput divides by, in seconds: the arrival window where arrivals
+    /// follow a schedule, else the makespan.
+    pub goodput_window_s: Option<f64>,
 }
 
 /// Means that weigh by tokens instead of requests.
@@ -228,6 +238,9 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     };
     let timed = look(definition);
     let service = look(&SERVICE);
+    // Isolated runs are kept by our own definitions.
+    let labelled = records.iter().any(|record| !record.planned.labels.is_empty());
+    let ours = (labelled && *definition != GOODPUT).then(|| look(&GOODPUT));
     let windows = Windows::of(records, facts, definition);
     let chunk_gaps = gaps(&timed, facts);
     let service_gaps =
@@ -251,7 +264,11 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
         interactivity_tok_s: interactivity(&metrics),
         throughput: throughput(&timed, &tokens, windows.throughput_s),
         steady: steady(&timed, records, facts),
-        fairness: fairness(records, goodput.as_ref().map(|goodput| &goodput.slo), &facts.isolated),
+        fairness: fairness(
+            ours.as_deref().unwrap_or(&timed),
+            goodput.as_ref().map(|goodput| &goodput.slo),
+            &facts.isolated,
+        ),
         service_goodput: facts
             .slo
             .as_ref()
@@ -607,6 +624,7 @@ fn load_figures(
         max_in_flight: window::max_in_flight(records),
         duration_s,
         arrival_window_s: arrival_s,
+        goodput_window_s: windows.goodput_s,
     }
 }
 
@@ -653,7 +671,7 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
     }
 }
 
-/// Failed and empty requests ÷ those that ended by themselves.
+/// The same of some of the requests.
 fn error_rate(timed: &[Timed<'_>]) -> Option<f64> {
     let ended = timed.iter().map(|request| request.record.outcome);
     let (bad, all) = ended.fold((0u64, 0u64), |(bad, all), outcome| match outcome {
@@ -661,7 +679,12 @@ fn error_rate(timed: &[Timed<'_>]) -> Option<f64> {
         Outcome::Empty | Outcome::Failed(_) => (bad + 1, all + 1),
         Outcome::NotSent(_) | Outcome::Cancelled => (bad, all),
     });
-    (all > 0).then(|| bad as f64 / all as f64)
+    share(bad, all)
+}
+
+/// A part of a whole; `None` of nothing.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Output tokens of one request that arrived inside a window: as counted per

@@ -141,11 +141,7 @@ impl Threshold {
             Figure::Attainment(Some(name)) => attainment_of(self.goodput_of(summary)?, name),
             Figure::Goodput => self.goodput_of(summary)?.req_s,
             Figure::ErrorRate if self.population == Population::Steady => summary.steady.error_rate,
-            Figure::ErrorRate => {
-                let counts = &summary.outcomes;
-                let judged = counts.ok + counts.empty + counts.failed;
-                (judged > 0).then(|| (counts.empty + counts.failed) as f64 / judged as f64)
-            }
+            Figure::ErrorRate => summary.outcomes.error_rate(),
         }
     }
 

@@ -184,8 +184,8 @@ fn window(summary: &Summary, lang: Lang) -> String {
     if summary.definition.window == ThroughputWindow::WholeRun {
         return lang.pick(words::OVER_DURATION).to_owned();
     }
-    // Of conversations only the beginnings follow the schedule.
-    match summary.load.arrival_window_s.filter(|_| summary.conversations.is_none()) {
+    let load = &summary.load;
+    match load.arrival_window_s.filter(|_| load.goodput_window_s == load.arrival_window_s) {
         Some(s) => lang.fill(words::OVER_ARRIVALS, &[("length", &duration_ms(s * 1e3))]),
         None => lang.pick(words::OVER_MAKESPAN).to_owned(),
     }

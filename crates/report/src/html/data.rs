@@ -180,7 +180,7 @@ fn run(run: &PageRun) -> Value {
         },
         "slo": limits,
         "slo_beyond": beyond,
-        "window_s": summary.load.arrival_window_s.or(summary.load.duration_s),
+        "window_s": summary.load.goodput_window_s,
         "picture": picture(&run.picture, summary),
     })
 }
