@@ -1,4 +1,5 @@
-//! Untimed requests of the tool itself: the model list, readiness, tokens.
+//! Untimed requests of the tool itself: the model list, readiness, tokens, an
+//! emptied cache.
 
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use measure::record::URL;
 use measure::{Planned, Record, Span};
 use serde_json::{Map, Value, json};
 use wire::api::{Api, Prompt, RequestSpec};
@@ -20,9 +21,6 @@ pub const IDLE_LIMIT: Span = Span::from_ms(4_000);
 
 /// The longest time-out of a request: event times are 32-bit microseconds.
 pub const MAX_REQUEST_TIMEOUT: Span = Span::from_ms(4_000_000);
-
-/// The label of a target.
-pub(crate) const URL: &str = "url";
 
 /// Which requests may share a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,17 +90,10 @@ impl Job {
     }
 
     /// The fields that are merged into a body last, with those of a prompt
-    /// among them where the flags give no others. Tools have a place in APIs of
-    /// messages only.
+    /// among them where the flags give no others and the API has a place.
     pub(crate) fn extra_body(&self, of_prompt: &[(String, String)]) -> Map<String, Value> {
         let mut fields = self.template.extra_body.clone();
-        let takes_tools = self.api.entry().takes_messages;
-        for (name, value) in of_prompt {
-            let has_no_place = (!takes_tools && TOOLS.contains(&name.as_str()))
-                || (!self.api.takes_format() && name == FORMAT);
-            if has_no_place {
-                continue;
-            }
+        for (name, value) in of_prompt.iter().filter(|(name, _)| self.api.takes_member(name)) {
             // The loader made the text from JSON, so it is some.
             if let Ok(value) = serde_json::from_str(value) {
                 fields.entry(name.as_str()).or_insert(value);
@@ -117,10 +108,9 @@ impl Job {
         let id = format!("{}-{index}", self.run_id);
         let trace = trace_parent(&self.run_id, index);
         let mut extra = vec![("x-request-id", id.as_str()), ("traceparent", trace.as_str())];
-        let session = format!("{}-s{}", self.run_id, request.session);
-        if let Some(name) = &self.session_header {
-            extra.push((name, &session));
-        }
+        let session = self.session_header.as_ref();
+        let session = session.map(|name| (name, format!("{}-s{}", self.run_id, request.session)));
+        extra.extend(session.as_ref().map(|(name, id)| (name.as_str(), id.as_str())));
         let url = &self.target(request.route.target).url;
         head::encode("POST", url, &self.headers, &extra, body)
     }
@@ -173,12 +163,6 @@ impl Job {
         }
     }
 }
-
-/// Members of a body that only APIs of messages have a place for.
-const TOOLS: &[&str] = &["tools", "tool_choice"];
-
-/// What an answer has to be like, in the OpenAI form.
-const FORMAT: &str = "response_format";
 
 /// A message as the object that goes into the request.
 fn json_of(message: Message) -> Value {

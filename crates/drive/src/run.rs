@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
+use measure::record::URL;
 use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::eventfd::EventFd;
@@ -18,7 +19,7 @@ use workload::{Load, Schedule};
 
 use crate::clock::{Clock, monotonic_ns, thread_cpu_ns};
 use crate::interrupt::Control;
-use crate::job::{Job, Reuse, URL};
+use crate::job::{Job, Reuse};
 use crate::tap::{Readings, Tap};
 use crate::worker::{UNRELEASED, Worker, open_ahead};
 
@@ -298,15 +299,10 @@ fn connections_ahead(job: &Job, id: u32) -> u32 {
     }
     let schedule = &job.schedule;
     let count = schedule.count().unwrap_or(u32::MAX);
-    let wanted = match schedule.load() {
-        Load::Closed { .. } | Load::Capped { .. } => {
-            schedule.users_of(id, job.threads).unwrap_or(0)
-        }
-        Load::Replay { users: Some(_), .. } => schedule.users_of(id, job.threads).unwrap_or(0),
-        load @ (Load::Open { .. } | Load::Replay { users: None, .. }) => {
-            (load.peak_rps().unwrap_or(0.0).ceil() as u32).div_ceil(job.threads)
-        }
-        Load::Burst => count,
+    let wanted = match (schedule.users_of(id, job.threads), schedule.load()) {
+        (Some(users), _) => users,
+        (None, Load::Burst) => count,
+        (None, load) => (load.peak_rps().unwrap_or(0.0).ceil() as u32).div_ceil(job.threads),
     };
     wanted.min(count.div_ceil(job.threads)).min(AHEAD_LIMIT)
 }
@@ -463,9 +459,8 @@ impl Watch {
     /// Counts equal refusals of one target in a row: 401, 403, 404, or no
     /// connection.
     fn note_refusal(&mut self, kind: FailureKind, record: &Record) {
-        let label = record.planned.labels.iter().find(|(name, _)| name == URL);
-        let named = |(_, name): &(String, String)| self.targets.iter().position(|own| own == name);
-        let place = label.and_then(named).unwrap_or(0);
+        let named = |name: &str| self.targets.iter().position(|own| own == name);
+        let place = record.planned.label(URL).and_then(named).unwrap_or(0);
         let (status, refusals) = (record.answer.http_status, &mut self.refusals[place]);
         let status = match (kind, status) {
             (FailureKind::Dns | FailureKind::Connect | FailureKind::Tls, _) => None,

@@ -9,7 +9,7 @@ use workload::Tokenizer;
 
 use crate::clock::Clock;
 use crate::connection::Target;
-use crate::fetch::{FetchError, Line};
+use crate::fetch::Line;
 
 /// How long all answers together may take: a proof of words asks for some
 /// thousand texts, which on loopback takes a second.
@@ -175,9 +175,6 @@ impl ServerTokenizer {
             Ok((200, answer)) => Ok(answer),
             Ok((status @ (401 | 403), _)) => Err(AskError::Key { at: self.at(path), status }),
             Ok((status, _)) => Err(AskError::Absent { at: self.at(path), status }),
-            Err(FetchError::Unreachable(reason)) => {
-                Err(AskError::Unreachable { at: self.at(path), reason })
-            }
             Err(error) => {
                 Err(AskError::Unreachable { at: self.at(path), reason: error.to_string() })
             }

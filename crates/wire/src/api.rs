@@ -415,6 +415,16 @@ impl Api {
         matches!(self, Self::OpenaiCompletions | Self::Sglang)
     }
 
+    /// True where the member of a row's body has a place in a request: what
+    /// concerns tools in APIs of messages, a format where there is one.
+    pub fn takes_member(self, name: &str) -> bool {
+        match name {
+            "tools" | "tool_choice" => self.entry().takes_messages,
+            "response_format" => self.takes_format(),
+            _ => true,
+        }
+    }
+
     /// True for the APIs that take `response_format`.
     pub const fn takes_format(self) -> bool {
         matches!(self, Self::OpenaiChat | Self::OpenaiCompletions)

@@ -91,7 +91,11 @@ pub struct Conversation {
     /// The place of its first turn's prompt in the list; the others follow.
     pub first: u32,
     /// Its turns, each after those that it waits for; at least one.
-    pub turns: Vec<Turn>,
+    turns: Vec<Turn>,
+    /// Of each turn, how many stand before it in its longest chain.
+    depths: Vec<u16>,
+    /// Of each turn, whether another waits for it.
+    awaited: Vec<bool>,
 }
 
 /// One turn of it.
@@ -108,6 +112,30 @@ pub struct Turn {
     pub answer: Vec<Message>,
 }
 
+impl Conversation {
+    /// A conversation of these turns, each after those that it waits for, the
+    /// first turn's prompt at this place of the list.
+    ///
+    /// # Panics
+    /// When a turn waits for one that does not stand before it.
+    pub fn new(first: u32, turns: Vec<Turn>) -> Self {
+        let mut depths: Vec<u16> = Vec::with_capacity(turns.len());
+        let mut awaited = vec![false; turns.len()];
+        for turn in &turns {
+            let parents = turn.parents.iter().map(|parent| usize::from(*parent));
+            let below = parents.clone().map(|parent| depths[parent] + 1).max();
+            depths.push(below.unwrap_or(0));
+            parents.for_each(|parent| awaited[parent] = true);
+        }
+        Self { first, turns, depths, awaited }
+    }
+
+    /// Its turns, each after those that it waits for.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+}
+
 impl TurnCount {
     /// Always `n` turns.
     pub fn fixed(n: u16) -> Result<Self, TurnCountError> {
@@ -118,11 +146,6 @@ impl TurnCount {
     pub fn range(from: u16, to: u16) -> Result<Self, TurnCountError> {
         let is_range = 1 <= from && from <= to && to <= MAX_TURNS;
         is_range.then_some(Self { from, to }).ok_or_else(|| TurnCountError(format!("{from}-{to}")))
-    }
-
-    /// The most turns.
-    pub const fn most(self) -> u16 {
-        self.to
     }
 
     /// The number of turns of conversation `session`.
@@ -194,10 +217,7 @@ impl Conversations {
     pub(crate) fn is_awaited(&self, conversation: u32, place: u16, turns: u32) -> bool {
         match &self.script {
             Script::Written(_) => u32::from(place) + 1 < turns,
-            Script::Listed(all) => {
-                let turns = &all[conversation as usize].turns;
-                turns.iter().any(|turn| turn.parents.contains(&place))
-            }
+            Script::Listed(all) => all[conversation as usize].awaited[usize::from(place)],
         }
     }
 
@@ -218,14 +238,10 @@ impl Conversations {
 
     /// The longest chain of turns that end in this one, itself left out.
     pub(crate) fn depth(&self, conversation: u32, place: u16) -> u16 {
-        let Script::Listed(all) = &self.script else { return place };
-        let turns = &all[conversation as usize].turns;
-        let mut depths: Vec<u16> = Vec::with_capacity(usize::from(place) + 1);
-        for turn in &turns[..=usize::from(place)] {
-            let below = turn.parents.iter().map(|parent| depths[usize::from(*parent)] + 1).max();
-            depths.push(below.unwrap_or(0));
+        match &self.script {
+            Script::Written(_) => place,
+            Script::Listed(all) => all[conversation as usize].depths[usize::from(place)],
         }
-        depths[usize::from(place)]
     }
 
     pub(crate) fn digest(&self, digest: &mut Digest) {

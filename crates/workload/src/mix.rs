@@ -69,12 +69,10 @@ impl Mix {
     }
 
     /// The same mix with lengths that are exact under a tokenizer.
-    pub(crate) fn exact_by(&self, lexicon: &Arc<Lexicon>) -> Self {
-        let exact = |part: &Part| Part {
-            prompts: part.prompts.clone().exact_by(Arc::clone(lexicon)),
-            ..part.clone()
-        };
-        Self { parts: self.parts.iter().map(exact).collect(), names: self.names.clone() }
+    pub(crate) fn exact_by(self, lexicon: &Arc<Lexicon>) -> Self {
+        let exact =
+            |part: Part| Part { prompts: part.prompts.exact_by(Arc::clone(lexicon)), ..part };
+        Self { parts: self.parts.into_iter().map(exact).collect(), ..self }
     }
 
     /// The parts, sorted by name.
@@ -198,8 +196,11 @@ impl Mixed {
                 batch: part.batch.clone(),
                 output: part.output.clone(),
                 output_forced: part.output_forced,
+                cache: spec.cache,
+                nonce_in_own_prompts: spec.nonce_in_own_prompts,
+                labels: spec.labels.clone(),
                 routing: part.routing.clone(),
-                ..spec.clone()
+                conversations: None,
             };
             let (schedule, own_notes) = Schedule::draw(spec)?;
             let own_notes = match own {

@@ -81,6 +81,17 @@ pub struct Prompt {
     pub priority: Option<i32>,
 }
 
+impl Content {
+    /// The messages that it is for an API of messages: a text is the user's.
+    pub fn into_messages(self) -> Vec<Message> {
+        match self {
+            Self::Text(text) => vec![Message::new("user", text)],
+            Self::Texts(texts) => vec![Message::new("user", texts.join("\n\n"))],
+            Self::Messages(messages) => messages,
+        }
+    }
+}
+
 impl Prompt {
     /// A prompt of one text, its length estimated.
     pub fn text(text: impl Into<String>) -> Self {
@@ -127,11 +138,7 @@ impl Prompt {
         if pictures.is_empty() {
             return self;
         }
-        let mut messages = match self.content {
-            Content::Text(text) => vec![Message::new("user", text)],
-            Content::Texts(texts) => vec![Message::new("user", texts.join("\n\n"))],
-            Content::Messages(messages) => messages,
-        };
+        let mut messages = self.content.into_messages();
         if let Some(last) = messages.last_mut() {
             let before = last.content.len();
             let pictures = pictures.into_iter().map(Media::Picture);
@@ -295,6 +302,16 @@ impl PromptSource {
         }
     }
 
+    /// True when the lengths are those of the rows of a file; of a mix, when
+    /// those of a part are.
+    pub fn is_of_rows(&self) -> bool {
+        match self {
+            Self::List { .. } | Self::Lengths { .. } => true,
+            Self::Mix(mix) => mix.parts().iter().any(|part| part.prompts.is_of_rows()),
+            Self::Synthetic { .. } | Self::Exact { .. } => false,
+        }
+    }
+
     /// The same prompts with lengths that are exact under a tokenizer, where
     /// the text is ours.
     #[must_use]
@@ -386,9 +403,6 @@ impl PromptSource {
                             digest.number(id);
                         });
                     }
-                }
-                if let Some(lexicon) = lexicon {
-                    lexicon.digest(digest);
                 }
                 if let Some(lexicon) = lexicon {
                     lexicon.digest(digest);

@@ -104,7 +104,7 @@ impl Replay {
     }
 
     /// From the first arrival to the last of one round.
-    pub fn lasts(&self) -> Span {
+    fn lasts(&self) -> Span {
         self.instants.last().map_or(Span::ZERO, |last| *last - At::ZERO)
     }
 
@@ -149,7 +149,7 @@ impl fmt::Display for Replay {
     }
 }
 
-/// A time as people say it, in its two largest units.
+/// A time as people say it, in its largest unit.
 fn readable(span: Span) -> String {
     let seconds = span.s();
     if seconds < 120.0 {

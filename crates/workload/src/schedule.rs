@@ -20,7 +20,7 @@ use crate::replay::Replay;
 use crate::routing::{Route, Routing};
 use crate::shape::Phase;
 use crate::stream::Stream;
-use crate::text::Nonce;
+use crate::text::{self, Nonce};
 
 mod check;
 mod graph;
@@ -230,8 +230,8 @@ impl Schedule {
         Self::over(spec, plan)
     }
 
-    /// A schedule of requests given whole, as conversations and graphs need.
-    /// The `stop` of the specification is not applied to them.
+    /// A schedule of requests given whole, whatever they wait for. The `stop` of
+    /// the specification is not applied to them.
     pub fn of_requests(spec: Spec, requests: Vec<Request>) -> Result<(Self, Vec<Note>), SpecError> {
         spec.load.check()?;
         graph::check(&spec, &requests)?;
@@ -266,7 +266,7 @@ impl Schedule {
             None => Vec::new(),
         };
         let sessions = match &plan {
-            Plan::Listed(requests, _) => graph::session_numbers(requests),
+            Plan::Listed(_, units) => graph::session_numbers(units),
             Plan::Timed(_) | Plan::Burst(_) | Plan::Slots(_) => Vec::new(),
         };
         if !spec.prompts.is_written() {
@@ -683,6 +683,10 @@ impl Schedule {
     /// The lengths of the texts of request `index`, of which the first would be
     /// `first` alone.
     fn batch_lengths(&self, index: u32, first: Tokens) -> Vec<Tokens> {
+        // The usual case, for which nothing is drawn again.
+        if self.spec.batch == Batch::One {
+            return vec![first];
+        }
         let (PromptSource::Synthetic { input } | PromptSource::Exact { input, .. }) =
             &self.spec.prompts
         else {
@@ -708,11 +712,7 @@ impl Schedule {
                 .batch
                 .has_nonce(place)
                 .then(|| self.nonce_of(request, request.index, nonce));
-            let written = prompt::written(seed, &[piece], lexicon, nonce.flatten());
-            match written.content {
-                Content::Text(text) => (tokens, text),
-                Content::Texts(_) | Content::Messages(_) => (tokens, String::new()),
-            }
+            (tokens, text::write(&[piece], seed, lexicon, nonce.flatten()))
         };
         lengths.into_iter().enumerate().map(text).collect()
     }

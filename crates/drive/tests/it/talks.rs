@@ -161,7 +161,7 @@ fn a_turn_that_fails_ends_its_conversation_and_no_other() {
 /// A conversation of a list, with the parents of each turn.
 fn listed(parents: &[&[u16]], prompts: Vec<Prompt>) -> (PromptSource, Conversations) {
     let turns = parents.iter().map(|of| Turn { parents: of.to_vec(), ..Turn::default() });
-    let conversation = Conversation { first: 0, turns: turns.collect() };
+    let conversation = Conversation::new(0, turns.collect());
     let talks = Conversations {
         script: Turns::Listed(vec![conversation]),
         think: Think::NONE,

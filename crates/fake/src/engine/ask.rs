@@ -1,4 +1,4 @@
-//! What a client asked of the engine: bodies of the two completion endpoints.
+//! What a client asked of the engine: bodies of its four endpoints.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -40,7 +40,7 @@ use crate::media;
 
 use super::sessions::{self, Row};
 use super::table::{Options, Rows};
-use super::{DatasetNotes, Place, Reason, broken_json, is_blank, labels, lines, without_mark};
+use super::{DatasetNotes, Reason, json_rows, labels};
 
 /// The keys of the answer's limit, first come first served: ours and vLLM's,
 /// then other tools', then the API's own.
@@ -111,42 +111,20 @@ fn read_rows(
     bytes: &[u8],
     mut prompt_of: impl FnMut(&Map<String, Value>) -> Result<Prompt, Reason>,
 ) -> (Vec<Row>, DatasetNotes) {
-    let bytes = match without_mark(bytes) {
-        Ok(bytes) => bytes,
-        Err(refusal) => return (Vec::new(), DatasetNotes::refused(refusal)),
-    };
-    let (mut rows, mut notes) = (Vec::new(), DatasetNotes::default());
-    for line in lines(bytes) {
-        if is_blank(line.bytes) {
-            notes.blank_lines += 1;
-            continue;
-        }
-        notes.entries += 1;
-        let place = Place::Line(line.number);
-        let row = match serde_json::from_slice::<Value>(line.bytes) {
-            Ok(Value::Object(object)) => {
-                let body = unwrapped(&object);
-                let aside = SET_ASIDE.iter().filter(|key| body.contains_key(**key));
-                notes.set_aside.extend(aside);
-                prompt_of(body).and_then(|prompt| {
-                    let prompt = Prompt { source_row: Some(line.number), ..prompt };
-                    row_of(&object, Row::alone(place, prompt))
-                })
-            }
-            Ok(_) => Err(Reason::NotAnObject),
-            Err(error) => {
-                if error.is_eof() && !line.ended {
-                    notes.truncated_at = Some(line.number);
-                }
-                Err(broken_json(&error, place))
-            }
-        };
-        match row {
-            Ok(row) => rows.push(row),
-            Err(reason) => notes.skip(place, None, reason),
-        }
-    }
+    let mut rows = Vec::new();
+    let notes = json_rows::each_of_lines(bytes, |notes, place, object| {
+        let body = unwrapped(&object);
+        note_aside(body, notes);
+        let prompt = Prompt { source_row: Some(place.number()), ..prompt_of(body)? };
+        rows.push(row_of(&object, Row::alone(place, prompt))?);
+        Ok(())
+    });
     (rows, notes)
+}
+
+/// Notes the members of a row that are not taken from it.
+pub(super) fn note_aside(row: &Map<String, Value>, notes: &mut DatasetNotes) {
+    notes.set_aside.extend(SET_ASIDE.iter().filter(|key| row.contains_key(**key)));
 }
 
 /// A row with what it says of its place in a conversation.

@@ -23,7 +23,7 @@ use workload::{Content, Prompt};
 
 use super::columns::{Columns, Field, listed};
 use super::parquet_rows;
-use super::{DatasetNotes, Place, Reason, Refusal, broken_json, custom, json_rows, labels};
+use super::{DatasetNotes, Place, Reason, Refusal, custom, json_rows, labels};
 
 /// Columns that are the prompt when none was named.
 const PROMPTS: &[&str] = &["prompt", "messages", "question", "instruction", "problem", "text"];
@@ -57,10 +57,9 @@ pub fn read(
         named.extend(columns.pairs().map(|(_, column)| column));
         parquet_rows::each(bytes, &named, &mut row)
     } else {
-        json_rows::each(&bytes, &mut |notes, place, bytes| match serde_json::from_slice(bytes) {
-            Ok(Value::Object(object)) => row(notes, place, object),
-            Ok(_) => notes.skip(place, None, Reason::NotAnObject),
-            Err(error) => notes.skip(place, None, broken_json(&error, place)),
+        json_rows::each(&bytes, &mut |notes, place, bytes| match json_rows::object(bytes, place) {
+            Ok(object) => row(notes, place, object),
+            Err(reason) => notes.skip(place, None, reason),
         })
     };
     let names = notes.columns.take().unwrap_or(seen);

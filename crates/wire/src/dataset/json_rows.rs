@@ -4,7 +4,49 @@
 //! that one with a mistake in it costs that row only, and a file that ends
 //! inside a row keeps the rows before it.
 
-use super::{DatasetNotes, Place, Refusal, is_blank, lines, without_mark};
+use serde_json::{Map, Value};
+
+use super::{
+    DatasetNotes, Place, Reason, Refusal, broken_json, each_line, is_blank, lines, without_mark,
+};
+
+/// The object that a row is.
+pub(super) fn object(bytes: &[u8], place: Place) -> Result<Map<String, Value>, Reason> {
+    made(serde_json::from_slice(bytes), place)
+}
+
+fn made(row: serde_json::Result<Value>, place: Place) -> Result<Map<String, Value>, Reason> {
+    match row {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Reason::NotAnObject),
+        Err(error) => Err(broken_json(&error, place)),
+    }
+}
+
+/// Hands over the object of each line, where a file holds nothing but lines.
+/// What is none, and what `take` refuses, is skipped with its reason.
+pub(super) fn each_of_lines(
+    bytes: &[u8],
+    mut take: impl FnMut(&mut DatasetNotes, Place, Map<String, Value>) -> Result<(), Reason>,
+) -> DatasetNotes {
+    let bytes = match without_mark(bytes) {
+        Ok(bytes) => bytes,
+        Err(refusal) => return DatasetNotes::refused(refusal),
+    };
+    let mut notes = DatasetNotes::default();
+    each_line(bytes, &mut notes, &mut |notes, line| {
+        notes.entries += 1;
+        let place = Place::Line(line.number);
+        let parsed: serde_json::Result<Value> = serde_json::from_slice(line.bytes);
+        if !line.ended && parsed.as_ref().is_err_and(serde_json::Error::is_eof) {
+            notes.truncated_at = Some(line.number);
+        }
+        if let Err(reason) = made(parsed, place).and_then(|object| take(notes, place, object)) {
+            notes.skip(place, None, reason);
+        }
+    });
+    notes
+}
 
 /// Hands over each row's bytes with its place.
 pub(super) fn each(
@@ -23,16 +65,12 @@ pub(super) fn each(
     match bytes.trim_ascii_start() {
         [b'[', rows @ ..] => each_of_array(rows, &mut notes, &mut row),
         [b'{', ..] if first_line_is_whole(bytes) => {
-            for line in lines(bytes) {
-                if is_blank(line.bytes) {
-                    notes.blank_lines += 1;
-                    continue;
-                }
+            each_line(bytes, &mut notes, &mut |notes, line| {
                 if !line.ended && extent(line.bytes).is_none() {
                     notes.truncated_at = Some(line.number);
                 }
-                row(&mut notes, Place::Line(line.number), line.bytes);
-            }
+                row(notes, Place::Line(line.number), line.bytes);
+            });
         }
         _ => return DatasetNotes::refused(Refusal::NotRows),
     }

@@ -1,4 +1,5 @@
-//! What a row of JSON says besides its prompt: labels and tools.
+//! What a row of JSON says besides its prompt: labels, and members
+//! of the request.
 
 use serde_json::{Map, Value};
 

@@ -487,6 +487,21 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
+/// Hands over each line that is not blank, and counts those that are.
+fn each_line<'b>(
+    bytes: &'b [u8],
+    notes: &mut DatasetNotes,
+    take: &mut dyn FnMut(&mut DatasetNotes, Line<'b>),
+) {
+    for line in lines(bytes) {
+        if is_blank(line.bytes) {
+            notes.blank_lines += 1;
+        } else {
+            take(notes, line);
+        }
+    }
+}
+
 /// What the parser says, without the line number that it counts inside the
 /// slice and that would mislead beside ours. The column is right only where an
 /// entry is a line.

@@ -6,15 +6,14 @@
 //! {"category": "coding", "messages": [{"role": "user", "content": "…"}]}
 //! ```
 //!
-//! A row gives one prompt: its first turn, or its messages up to the first one
-//! of the user. What a user says after that depends on an answer that is not
-//! there yet. The category is the label `category`.
+//! A row gives one prompt, unless all turns are asked for: its first turn, or
+//! its messages up to the first one of the user. The category is the label `category`.
 
 use serde_json::{Map, Value};
 use workload::{Content, Prompt};
 
 use super::table::{Options, Rows};
-use super::{DatasetNotes, Reason, broken_json, custom, json_rows, labels, sessions};
+use super::{DatasetNotes, Reason, custom, json_rows, labels, sessions};
 
 /// Reads the file; of one category only where one is asked for.
 pub fn read(
@@ -24,12 +23,8 @@ pub fn read(
 ) -> (Vec<Prompt>, DatasetNotes) {
     let mut prompts = Vec::new();
     let notes = json_rows::each(bytes, &mut |notes, place, bytes| {
-        let prompt = match serde_json::from_slice::<Value>(bytes) {
-            Ok(Value::Object(row)) => prompt_of(&row, category, count),
-            Ok(_) => Err(Reason::NotAnObject),
-            Err(error) => Err(broken_json(&error, place)),
-        };
-        match prompt {
+        let row = json_rows::object(bytes, place);
+        match row.and_then(|row| prompt_of(&row, category, count)) {
             Ok(prompt) => prompts.push(Prompt { source_row: Some(place.number()), ..prompt }),
             Err(reason) => notes.skip(place, None, reason),
         }
@@ -41,16 +36,11 @@ pub fn read(
 pub fn multi_turn(bytes: &[u8], options: &Options<'_>) -> (Rows, DatasetNotes) {
     let mut builder = sessions::Builder::new(options.scripted);
     let notes = json_rows::each(bytes, &mut |notes, place, bytes| {
-        let row = match serde_json::from_slice::<Value>(bytes) {
-            Ok(Value::Object(row)) => row,
-            Ok(_) => return notes.skip(place, None, Reason::NotAnObject),
-            Err(error) => return notes.skip(place, None, broken_json(&error, place)),
-        };
-        let turns =
-            prompt_of(&row, options.category.as_deref(), options.count).and_then(|prompt| {
-                let prompt = Prompt { source_row: Some(place.number()), ..prompt };
-                turns_of(&row, prompt, options.count)
-            });
+        let turns = json_rows::object(bytes, place).and_then(|row| {
+            let prompt = prompt_of(&row, options.category.as_deref(), options.count)?;
+            let prompt = Prompt { source_row: Some(place.number()), ..prompt };
+            turns_of(&row, prompt, options.count)
+        });
         if let Err(reason) = turns.and_then(|turns| builder.add_chain(turns)) {
             notes.skip(place, None, reason);
         }

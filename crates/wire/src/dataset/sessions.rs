@@ -97,7 +97,7 @@ impl Builder {
         let first = u32::try_from(self.prompts.len()).unwrap_or(u32::MAX);
         let (prompts, turns): (Vec<_>, Vec<_>) = turns.into_iter().unzip();
         self.prompts.extend(prompts);
-        self.conversations.push(Conversation { first, turns });
+        self.conversations.push(Conversation::new(first, turns));
     }
 
     /// Adds the conversation that the rows of one session are.
@@ -234,7 +234,8 @@ fn turns_of(
     parents: &[Vec<u16>],
     scripted: bool,
 ) -> Result<Vec<(Prompt, Turn)>, (Place, Reason)> {
-    let whole: Vec<Vec<Message>> = rows.iter().map(|row| messages_of(&row.prompt)).collect();
+    let whole: Vec<Vec<Message>> =
+        rows.iter().map(|row| row.prompt.content.clone().into_messages()).collect();
     let mut answers: Vec<Vec<Message>> = rows.iter().map(|row| row.answer.clone()).collect();
     let awaited: BTreeSet<u16> = parents.iter().flatten().copied().collect();
     let places: Vec<Place> = rows.iter().map(|row| row.place).collect();
@@ -266,14 +267,6 @@ fn turns_of(
         turns[place].1.answer = answer;
     }
     Ok(turns)
-}
-
-fn messages_of(prompt: &Prompt) -> Vec<Message> {
-    match &prompt.content {
-        Content::Text(text) => vec![Message::new("user", text.as_str())],
-        Content::Texts(texts) => vec![Message::new("user", texts.join("\n\n"))],
-        Content::Messages(messages) => messages.clone(),
-    }
 }
 
 /// Cuts a list of messages into turns: each ends where the assistant answers.

@@ -16,9 +16,9 @@
 //! user; gpt, assistant, chatgpt, bing, bard, model; system. Others (tools)
 //! belong to no pair.
 //!
-//! A row gives one prompt: the question of its first human → gpt pair, with the
-//! system turn before it where there is one. The answer's estimated length is
-//! the output limit, as in vLLM. Turns that are no objects are passed over. A
+//! A row gives one prompt, unless all turns are asked for: the question of its
+//! first human → gpt pair, with the system turn before it where there is one.
+//! The answer's estimated length is the output limit, as in vLLM. Turns that are no objects are passed over. A
 //! row that gives no pair is skipped with the reason; a file that ends inside a
 //! row keeps the rows before it and says so.
 //!
@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 use workload::{Content, Message, Prompt};
 
 use super::table::Rows;
-use super::{DatasetNotes, Place, Reason, broken_json, json_rows, sessions};
+use super::{DatasetNotes, Place, Reason, json_rows, sessions};
 
 /// Which turns make a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ pub fn read(
     (prompts, notes)
 }
 
-/// Reads the file and gives every usable row whole, for multi-turn workloads.
+/// Reads the file and gives every usable row whole.
 pub fn conversations(bytes: &[u8]) -> (Vec<Conversation>, DatasetNotes) {
     let mut conversations = Vec::new();
     let notes = each(bytes, Pairing::RoleAware, &mut |conversation| {
@@ -187,9 +187,7 @@ fn usable(
     pairing: Pairing,
     take: &mut dyn FnMut(Conversation) -> Result<(), Reason>,
 ) -> Result<(), (Option<String>, Reason)> {
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| (None, broken_json(&error, place)))?;
-    let Value::Object(mut object) = value else { return Err((None, Reason::NotAnObject)) };
+    let mut object = json_rows::object(bytes, place).map_err(|reason| (None, reason))?;
     let id = match object.get("id") {
         Some(Value::String(id)) => Some(id.clone()),
         Some(Value::Number(id)) => Some(id.to_string()),

@@ -9,7 +9,7 @@
 use measure::Tokens;
 use workload::{Prompt, Stream};
 
-use super::{DatasetNotes, Refusal, is_blank, lines, without_mark};
+use super::{DatasetNotes, Refusal, each_line, without_mark};
 
 /// The sentence of vLLM's sonnet prompts.
 const INSTRUCTION: &str = "Pick as many lines as you can from these poem lines:\n";
@@ -49,16 +49,12 @@ pub fn read(
     };
     let mut notes = DatasetNotes::default();
     let mut verses: Vec<(String, u32)> = Vec::new();
-    for line in lines(bytes) {
-        if is_blank(line.bytes) {
-            notes.blank_lines += 1;
-            continue;
-        }
+    each_line(bytes, &mut notes, &mut |notes, line| {
         notes.entries += 1;
         let text = format!("{}\n", String::from_utf8_lossy(line.bytes));
         let tokens = count(&text);
         verses.push((text, tokens));
-    }
+    });
     let (mut head, mut tokens) = (INSTRUCTION.to_owned(), count(INSTRUCTION));
     for (text, length) in &verses {
         if tokens.saturating_add(*length) > shape.prefix.min(shape.input) {

@@ -23,9 +23,7 @@ use workload::{Blocks, LengthRow, Prompt};
 
 use super::custom;
 use super::table::Rows;
-use super::{
-    DatasetNotes, Place, Reason, broken_json, instant, is_blank, labels, lines, without_mark,
-};
+use super::{DatasetNotes, Reason, instant, json_rows, labels};
 
 /// How a trace is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,42 +64,20 @@ enum Row {
 
 /// Reads the file.
 pub fn read(bytes: &[u8], shape: &Shape, count: &dyn Fn(&str) -> u32) -> (Rows, DatasetNotes) {
-    let bytes = match without_mark(bytes) {
-        Ok(bytes) => bytes,
-        Err(refusal) => return (Rows::Lengths(Vec::new()), DatasetNotes::refused(refusal)),
-    };
-    let (mut lengths, mut prompts) = (Vec::new(), Vec::new());
-    let (mut notes, mut times) = (DatasetNotes::default(), Vec::new());
-    for line in lines(bytes) {
-        if is_blank(line.bytes) {
-            notes.blank_lines += 1;
-            continue;
-        }
-        notes.entries += 1;
-        let place = Place::Line(line.number);
-        let row = match serde_json::from_slice::<Value>(line.bytes) {
-            Ok(Value::Object(object)) => row_of(&object, shape, line.number, count),
-            Ok(_) => Err(Reason::NotAnObject),
-            Err(error) => {
-                if error.is_eof() && !line.ended {
-                    notes.truncated_at = Some(line.number);
-                }
-                Err(broken_json(&error, place))
-            }
-        };
+    let (mut lengths, mut prompts, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    let mut notes = json_rows::each_of_lines(bytes, |notes, place, object| {
+        let (row, us) = row_of(&object, shape, place.number(), count)?;
         match row {
-            Ok((Row::Length(row), us)) if prompts.is_empty() => {
-                lengths.push(row);
-                times.push(us);
-            }
-            Ok((Row::Prompt(prompt), us)) if lengths.is_empty() => {
+            Row::Length(row) if prompts.is_empty() => lengths.push(row),
+            Row::Prompt(prompt) if lengths.is_empty() => {
+                custom::note_aside(custom::unwrapped(&object), notes);
                 prompts.push(*prompt);
-                times.push(us);
             }
-            Ok(_) => notes.skip(place, None, Reason::OtherKind),
-            Err(reason) => notes.skip(place, None, reason),
+            _ => return Err(Reason::OtherKind),
         }
-    }
+        times.push(us);
+        Ok(())
+    });
     notes.times = instant::from_earliest(&times);
     let rows = if prompts.is_empty() { Rows::Lengths(lengths) } else { Rows::Prompts(prompts) };
     (rows, notes)

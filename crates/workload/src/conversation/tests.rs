@@ -31,7 +31,7 @@ fn listed(parents: &[&[u16]], fresh: &[usize]) -> Conversations {
         fresh: fresh.contains(&place),
         ..Turn::default()
     });
-    let conversation = Conversation { first: 0, turns: turns.collect() };
+    let conversation = Conversation::new(0, turns.collect());
     Conversations {
         script: Script::Listed(vec![conversation]),
         think: Think::NONE,

@@ -76,11 +76,6 @@ impl Histogram {
         Ok(Self { buckets, sums })
     }
 
-    /// The entries as they were given.
-    pub fn buckets(&self) -> &[Bucket] {
-        &self.buckets
-    }
-
     fn drawable(&self) -> impl Iterator<Item = &Bucket> {
         self.buckets.iter().filter(|bucket| bucket.weight > 0.0)
     }

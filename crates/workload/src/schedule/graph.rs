@@ -1,6 +1,6 @@
 //! Lists of requests that wait for each other: conversations and graphs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use measure::{At, Span};
 
@@ -125,14 +125,14 @@ pub(super) fn check(spec: &Spec, requests: &[Request]) -> Result<(), GraphError>
     Ok(())
 }
 
-/// For each request, the number of sessions that began before its own.
-pub(super) fn session_numbers(requests: &[Request]) -> Vec<u32> {
-    let mut numbers = HashMap::new();
-    let number = |request: &Request| {
-        let next = numbers.len() as u32;
-        *numbers.entry(request.session).or_insert(next)
-    };
-    requests.iter().map(number).collect()
+/// For each request, the number of its session, sessions counted in the order
+/// of their first requests.
+pub(super) fn session_numbers(units: &[Vec<u32>]) -> Vec<u32> {
+    let mut numbers = vec![0; units.iter().map(Vec::len).sum()];
+    for (number, places) in (0..).zip(units) {
+        places.iter().for_each(|place| numbers[*place as usize] = number);
+    }
+    numbers
 }
 
 /// The places of the requests of each session, sessions in the order of their

@@ -83,25 +83,6 @@ pub enum Note {
 }
 
 impl Note {
-    /// The name in JSON.
-    pub const fn id(&self) -> &'static str {
-        match self {
-            Self::Oversampled { .. } => "oversampled",
-            Self::MayRepeat { .. } => "may_repeat",
-            Self::IdleUsers { .. } | Self::IdleConversationUsers { .. } => "idle_users",
-            Self::Conversations { .. } => "conversations",
-            Self::EstimatedLengths => "estimated_lengths",
-            Self::Raised { .. } => "raised_lengths",
-            Self::NonceLeftOut { .. } => "nonce_left_out",
-            Self::NoRequest => "no_request",
-            Self::OfPart { note, .. } => note.id(),
-            Self::NotPrimed => "not_primed",
-            Self::UnusedPrefixes { .. } => "unused_prefixes",
-            Self::NoPrefixLabels { .. } => "no_prefix_labels",
-            Self::LoneSessions => "lone_sessions",
-        }
-    }
-
     /// How often each prompt is used; of a mix, those of the part.
     pub fn oversampled(&self) -> Option<f64> {
         match self {

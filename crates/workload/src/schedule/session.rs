@@ -3,10 +3,10 @@
 use measure::Tokens;
 
 use super::{After, PromptRef, PromptSource, Request, Schedule, SpecError};
-use crate::conversation::{Conversations, ENDLESS_CYCLE, History, Script, Starts};
+use crate::conversation::{Conversations, ENDLESS_CYCLE, History, Script, Starts, Turns};
 use crate::load::Load;
 use crate::prompt::{Content, Message, Prompt, RunNonce};
-use crate::routing::Route;
+use crate::routing::{Route, relabel};
 use crate::stream::Stream;
 use crate::think::Think;
 
@@ -32,7 +32,7 @@ impl Schedule {
                 Starts::of((0..different.max(1)).map(|session| turns.count.draw(seed, session)))
             }
             Script::Listed(all) => {
-                let turns = |place: &u32| all[*place as usize].turns.len() as u32;
+                let turns = |place: &u32| all[*place as usize].turns().len() as u32;
                 Starts::of(self.order.iter().map(turns))
             }
         };
@@ -74,7 +74,7 @@ impl Schedule {
             self.beginning(session)?
         } else {
             let scripted = match &talks.script {
-                Script::Listed(all) => all[conversation as usize].turns[usize::from(place)].think,
+                Script::Listed(all) => all[conversation as usize].turns()[usize::from(place)].think,
                 Script::Written(_) => None,
             };
             let mut stream = Stream::numbered(self.spec.seed, "turn think", u64::from(index));
@@ -97,7 +97,7 @@ impl Schedule {
                 }
             };
         let turn = talks.depth(conversation, place);
-        set_turn_label(&mut labels, turn);
+        relabel(&mut labels, TURN_LABEL, turn_label(turn));
         let max_output_tokens = self.limit_of(index, own_limit);
         Some(Request {
             index,
@@ -120,11 +120,11 @@ impl Schedule {
         begins: bool,
     ) -> (PromptRef, Option<Tokens>, Option<Tokens>) {
         match &self.talks().script {
-            Script::Written(turns) if !begins && turns.input.is_some() => {
+            Script::Written(Turns { input: Some(lengths), .. }) if !begins => {
                 let mut stream =
                     Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
-                let tokens = turns.input.as_ref().map(|lengths| lengths.draw(&mut stream));
-                (PromptRef::Written(tokens.unwrap_or(Tokens::new(1))), tokens, None)
+                let tokens = lengths.draw(&mut stream);
+                (PromptRef::Written(tokens), Some(tokens), None)
             }
             _ => self.prompt_of(index),
         }
@@ -199,8 +199,9 @@ impl Schedule {
     pub fn turns_of(&self, request: &Request) -> u32 {
         match (&self.turns, &self.plan) {
             (Some(turns), _) => turns.of_session(request.session).map_or(1, |(_, count)| count),
-            (None, super::Plan::Listed(requests, _)) => {
-                requests.iter().filter(|other| other.session == request.session).count() as u32
+            (None, super::Plan::Listed(_, units)) => {
+                let unit = self.sessions[request.index as usize];
+                units[unit as usize].len() as u32
             }
             (None, _) => 1,
         }
@@ -241,7 +242,7 @@ impl Schedule {
         let first = request.index - u32::from(place);
         let answered = |place: u16| match (&talks.script, talks.history) {
             (Script::Listed(all), History::Scripted) => {
-                all[conversation as usize].turns[usize::from(place)].answer.clone()
+                all[conversation as usize].turns()[usize::from(place)].answer.clone()
             }
             _ => answer(first + u32::from(place)),
         };
@@ -254,31 +255,29 @@ impl Schedule {
                 let texts = others.flat_map(answered).map(|message| message.content);
                 messages.extend(texts.map(|text| Message::new("user", text)));
             }
+            // What the turn itself adds is there already.
+            if at == place {
+                break;
+            }
             let Some(link) = self.request(first + u32::from(at)) else { continue };
             let carries = self.prompt_for(&link, request.index, nonce);
             tools = carries.member("tools").map(str::to_owned).or(tools);
-            match carries.content {
-                Content::Text(text) => messages.push(Message::new("user", text)),
-                Content::Texts(texts) => messages.push(Message::new("user", texts.join("\n\n"))),
-                Content::Messages(more) => messages.extend(more),
-            }
+            messages.extend(carries.content.into_messages());
         }
+        messages.extend(own.content.into_messages());
         let mut body = own.body;
         if let Some(tools) = tools.filter(|_| !body.iter().any(|(name, _)| name == "tools")) {
             body.push(("tools".to_owned(), tools));
         }
-        Prompt { content: Content::Messages(messages), body, ..own }
+        let content = Content::Messages(messages);
+        Prompt { content, body, ..own }
     }
 }
 
-/// Puts the number of a turn among labels, in place of one of that name.
-fn set_turn_label(labels: &mut Vec<(String, String)>, turn: u16) {
+/// What a turn is called in its label.
+fn turn_label(turn: u16) -> String {
     let number = turn.saturating_add(1);
-    let value =
-        if number < LAST_LABELLED { number.to_string() } else { format!("{LAST_LABELLED}+") };
-    labels.retain(|(name, _)| name != TURN_LABEL);
-    labels.push((TURN_LABEL.to_owned(), value));
-    labels.sort();
+    if number < LAST_LABELLED { number.to_string() } else { format!("{LAST_LABELLED}+") }
 }
 
 #[cfg(test)]

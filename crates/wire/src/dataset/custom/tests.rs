@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use workload::estimate_tokens;
 
 use super::*;
-use crate::dataset::Refusal;
+use crate::dataset::{Place, Refusal};
 
 const D04: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),

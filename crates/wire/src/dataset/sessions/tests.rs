@@ -34,14 +34,14 @@ fn read_as(file: &str, options: &Options<'_>) -> (Vec<Prompt>, Vec<Conversation>
 
 fn texts(prompts: &[Prompt]) -> Vec<String> {
     let text = |prompt: &Prompt| {
-        let messages = messages_of(prompt).into_iter();
+        let messages = prompt.content.clone().into_messages().into_iter();
         messages.map(|message| message.content).collect::<Vec<_>>().join("|")
     };
     prompts.iter().map(text).collect()
 }
 
 fn parents(conversation: &Conversation) -> Vec<Vec<u16>> {
-    conversation.turns.iter().map(|turn| turn.parents.clone()).collect()
+    conversation.turns().iter().map(|turn| turn.parents.clone()).collect()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn rows_of_one_session_are_turns_in_the_order_of_the_file() {
     assert_eq!(texts(&prompts), ["one", "two", "three", "eins", "alone"]);
     assert_eq!(talks.iter().map(|talk| talk.first).collect::<Vec<_>>(), [0, 3, 4]);
     assert_eq!(parents(&talks[0]), [vec![], vec![0], vec![1]]);
-    let thinks: Vec<_> = talks[0].turns.iter().map(|turn| turn.think).collect();
+    let thinks: Vec<_> = talks[0].turns().iter().map(|turn| turn.think).collect();
     assert_eq!(thinks, [None, Some(Span::from_us(500)), None]);
 }
 
@@ -72,7 +72,7 @@ fn a_log_of_requests_gives_what_each_turn_adds_and_what_was_answered() {
     );
     assert_eq!(texts(&prompts), ["s|a", "b", "c"]);
     let said = |text: &str| vec![Message::new("assistant", text)];
-    let answers: Vec<_> = talks[0].turns.iter().map(|turn| turn.answer.clone()).collect();
+    let answers: Vec<_> = talks[0].turns().iter().map(|turn| turn.answer.clone()).collect();
     assert_eq!(answers, [said("A"), said("B"), said("C")]);
 }
 
@@ -89,7 +89,7 @@ fn a_graph_is_put_in_order_whatever_the_order_of_its_rows() {
     assert_eq!(texts(&prompts), ["t", "l", "r", "j"]);
     assert_eq!(parents(&talks[0]), [vec![], vec![0], vec![0], vec![1, 2]]);
     assert_eq!(
-        talks[0].turns.iter().map(|turn| turn.fresh).collect::<Vec<_>>(),
+        talks[0].turns().iter().map(|turn| turn.fresh).collect::<Vec<_>>(),
         [false, true, false, false]
     );
 }
@@ -168,9 +168,9 @@ fn messages_are_cut_where_the_assistant_answers() {
 "#;
     let (prompts, talks, _) = read_as(file, &options(true, true));
     assert_eq!(texts(&prompts), ["s|a", "r", "c"]);
-    let members: Vec<_> = talks[0].turns.iter().map(|turn| turn.answer.len()).collect();
+    let members: Vec<_> = talks[0].turns().iter().map(|turn| turn.answer.len()).collect();
     assert_eq!(members, [1, 1, 0]);
-    assert!(talks[0].turns[0].answer[0].members.as_ref().unwrap().contains("tool_calls"));
+    assert!(talks[0].turns()[0].answer[0].members.as_ref().unwrap().contains("tool_calls"));
     assert!(prompts.iter().all(|prompt| prompt.max_output_tokens == Some(Tokens::new(9))));
     // Without the flag the row is one request.
     let (rows, _) = custom::prompts_or_turns(file.as_bytes(), &options(false, false));
@@ -193,11 +193,11 @@ proptest! {
         };
         let file: String = rows.iter().map(line).collect();
         let (prompts, talks, notes) = read(&file);
-        let turns: usize = talks.iter().map(|talk| talk.turns.len()).sum();
+        let turns: usize = talks.iter().map(|talk| talk.turns().len()).sum();
         prop_assert_eq!(turns, prompts.len());
         prop_assert_eq!(turns as u64 + notes.skipped_count(), rows.len() as u64);
         for talk in &talks {
-            for (place, turn) in talk.turns.iter().enumerate() {
+            for (place, turn) in talk.turns().iter().enumerate() {
                 prop_assert!(turn.parents.iter().all(|parent| usize::from(*parent) < place));
             }
         }

@@ -154,10 +154,7 @@ fn listed(history: History, order: Order) -> Spec {
         Turn { fresh: true, think: Some(Span::from_ms(2)), ..turn(&[0], "C") },
         turn(&[1, 2], "D"),
     ];
-    let all = vec![
-        Conversation { first: 0, turns: graph },
-        Conversation { first: 4, turns: vec![turn(&[], "E")] },
-    ];
+    let all = vec![Conversation::new(0, graph), Conversation::new(4, vec![turn(&[], "E")])];
     let mut prompts: Vec<Prompt> = ["a", "b", "c", "d", "e"].map(Prompt::text).into();
     prompts[0].body = vec![("tools".to_owned(), "[1]".to_owned())];
     prompts[2].body = vec![("tools".to_owned(), "[2]".to_owned())];
