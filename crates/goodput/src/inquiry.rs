@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drive::tokenizer::{AskError, ServerTokenizer};
 use measure::Span;
 use workload::Tokenizer;
-use workload::prompt::{PromptSource, RunNonce};
+use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 
 use crate::exit::Exit;
@@ -94,10 +94,7 @@ pub(crate) fn second_opinion(
 pub(crate) fn fits(resolved: &Resolved, schedule: &Schedule) -> Result<Option<String>, Failure> {
     let Some(context) = resolved.context else { return Ok(None) };
     let Some(beyond) = schedule.beyond(context) else { return Ok(None) };
-    let of_rows = !matches!(
-        schedule.spec().prompts,
-        PromptSource::Synthetic { .. } | PromptSource::Exact { .. }
-    );
+    let of_rows = schedule.spec().prompts.is_of_rows();
     let (input, output) = (beyond.input, beyond.output);
     let longest = format!(
         "the longest has {input} tokens and up to {output} of output, {} together",

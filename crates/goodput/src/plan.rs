@@ -81,9 +81,9 @@ pub(crate) struct Plan {
     pub(crate) max_error_rate: Option<f64>,
     pub(crate) threads: u32,
     pub(crate) reuse: Reuse,
-    /// The header that names each request's conversation.
     /// Prompts go out as the tokenizer's ids.
     pub(crate) sends_ids: bool,
+    /// The header that names each request's conversation.
     pub(crate) session_header: Option<String>,
     pub(crate) definitions: String,
 }
@@ -157,7 +157,10 @@ impl Plan {
             let lexicon = Arc::new(Lexicon::proven(&*tokenizer)?.with_special(special));
             self.spec.prompts = self.spec.prompts.clone().exact_by(lexicon);
         }
-        self.workload.tokenizer = Some(tokenizer.name().to_owned());
+        // Rows of a file were counted before the server could be asked.
+        if self.spec.prompts.is_written() || !self.asks_server {
+            self.workload.tokenizer = Some(tokenizer.name().to_owned());
+        }
         self.tokenizer = Some(tokenizer);
         self.say_who_counts();
         Ok(())
@@ -232,10 +235,11 @@ pub(crate) fn resolve(
     let template = template(&mut reader, api);
     let slo = objective::slo(&mut reader);
     if let Some(slo) = &slo {
-        objective::possible(&mut reader, slo, &template.extra_body);
+        objective::possible(&mut reader, slo, api, &template.extra_body);
     }
     let thresholds = objective::thresholds(&mut reader, slo.as_ref());
-    batch::check(&mut reader, api, slo.as_ref());
+    workload.random_text = prompts.is_written();
+    workload.output_forced = output_forced || parts_force_output(&prompts);
     describe(&mut reader, &mut workload);
     let percentiles = percentiles(&mut reader);
     let rows = rows(&mut reader);
@@ -524,7 +528,6 @@ fn workload(
             (_, true) => format!("synthetic text ({})", prefix::REPETITION),
             _ => "synthetic text (random)".to_owned(),
         };
-        facts.random_text = true;
         facts.input_lengths = format!("{} tokens", input.describe());
         facts.output_lengths = output.describe();
         return Data::alone(PromptSource::Synthetic { input }, output, facts);
@@ -559,20 +562,10 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
             sampling.insert(name.replace('-', "_"), value.into());
         }
     }
-    let openai = matches!(api, Api::OpenaiChat | Api::OpenaiCompletions | Api::OpenaiResponses);
-    if !sampling.is_empty()
-        && !openai
-        && !matches!(
-            api,
-            Api::Anthropic
-                | Api::Ollama
-                | Api::OllamaGenerate
-                | Api::Sglang
-                | Api::Tgi
-                | Api::Triton
-        )
-    {
-        reader.wrong("temperature", format!("sampling flags are not sent to {}", api.name()));
+    if api.entry().yields != Yields::Tokens {
+        for name in sampling.keys() {
+            reader.wrong(&name.replace('_', "-"), format!("{} samples nothing", api.name()));
+        }
     }
     let extra_body = match reader.settings.text("extra-body") {
         None => Map::new(),
@@ -603,11 +596,15 @@ fn template(reader: &mut Reader<'_>, api: Api) -> RequestSpec {
     }
 }
 
+/// True when a part of a mix has the whole length of its answers written.
+fn parts_force_output(prompts: &PromptSource) -> bool {
+    matches!(prompts, PromptSource::Mix(mix) if mix.parts().iter().any(|part| part.output_forced))
+}
+
 /// What is known of the workload besides where its prompts come from.
 fn describe(reader: &mut Reader<'_>, workload: &mut WorkloadFacts) {
     let settings = reader.settings;
     workload.use_case = settings.text("use-case").map(str::to_owned);
-    workload.output_forced = settings.is_on("ignore-eos");
     for fact in settings.text("engine-facts").into_iter().flat_map(|list| list.split(',')) {
         let fact = fact.trim();
         if ENGINE_FACTS.contains(&fact) {
@@ -761,7 +758,7 @@ fn share(reader: &mut Reader<'_>, name: &str) -> Option<f64> {
 }
 
 /// The schedule of the warm-up: like the run's, but from another seed, so that
-/// no measured prompt is sent before.
+/// no prompt of ours is measured that was sent before.
 pub(crate) fn warmup(plan: &Plan, schedule: &Schedule) -> Option<Schedule> {
     if schedule.cache() == CacheRegime::Warm {
         // The run's own prompts, or what they begin with.

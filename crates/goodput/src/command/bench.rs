@@ -197,6 +197,8 @@ fn result_copy(settings: &Settings) -> Result<Option<Output>, Failure> {
 
 /// Prints what would be done.
 fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit, Failure> {
+    // A digest draws every request, so it is taken once.
+    let (hash, phases) = (schedule.hash(), schedule.phases());
     let arrivals: Vec<f64> = schedule.arrivals().map(At::ms).collect();
     let config: Vec<_> = settings
         .stored()
@@ -222,8 +224,8 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
             "prefix_tokens": plan.workload.prefix_tokens,
             "notes": plan.workload.notes,
         },
-        "schedule_hash": schedule.hash(),
-        "phases": schedule.phases().iter().map(phase_json).collect::<Vec<_>>(),
+        "schedule_hash": hash,
+        "phases": phases.iter().map(phase_json).collect::<Vec<_>>(),
         "arrivals_ms": arrivals,
     });
     if settings.has("json") {
@@ -236,9 +238,9 @@ fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit
             plan.workload.source,
             plan.workload.cache_regime,
             schedule.count().map_or("no fixed number".to_owned(), |count| count.to_string()),
-            schedule.hash(),
+            hash,
             plan.spec.seed,
-            phase_table(&schedule.phases())
+            phase_table(&phases)
         ));
     }
     Ok(Exit::Ok)

@@ -57,7 +57,8 @@ impl Read {
 pub(crate) fn isolated(given: &[String], runs_dir: Option<&str>) -> Result<Vec<Isolated>, Failure> {
     let mut all = Vec::new();
     for text in given {
-        let labelled = text.split_once(':').and_then(|(label, run)| {
+        // A value may have a colon, as an address has, and a run has none.
+        let labelled = text.rsplit_once(':').and_then(|(label, run)| {
             let (name, value) = label.split_once('=')?;
             Some((Some((name, value)), run))
         });

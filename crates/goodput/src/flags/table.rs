@@ -323,7 +323,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "num-warmups",
         One("N"),
         Other(
-            "N different requests one after the other, which are not measured and not sent again",
+            "N different requests one after the other, which are not measured; written prompts are not sent again, rows of a file may be",
         ),
         "Unmeasured requests before the run [0]",
     ),
@@ -360,7 +360,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "turns",
         One("N"),
         Ours,
-        "Make conversations of synthetic prompts, each of so many turns: 4, or 2-6 for a number drawn for each. Later prompts hold the turns before them and the answers; rates and users are of conversations",
+        "Make conversations of random prompts, each of so many turns: 4, or 2-6 for a number drawn for each. Later prompts hold the turns before them and the answers; rates and users are of conversations",
     ),
     flag(
         DATA,
@@ -432,7 +432,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "random-range-ratio",
         One("R"),
         Same,
-        "Spread of --isl and --osl: uniform within ± R, or of each: {\"input\": 0.3, \"output\": 0.5} [0]",
+        "Spread of --isl and --osl: uniform within ± R, or of each: {\"input\": 0.3, \"output\": 0.5} [0 for lengths that are given]",
     ),
     also(
         flag(
@@ -576,7 +576,7 @@ pub(crate) const BENCH: &[Flag] = &[
         DATA,
         "sonnet-input-len",
         One("N"),
-        Other("--isl is taken too; lengths by the estimate of this version"),
+        Other("--isl is taken too; lengths by --tokenizer, else estimated"),
         "Length of sonnet prompts, not exceeded [550]",
     ),
     flag(DATA, "sonnet-output-len", One("N"), Same, "Output limit of sonnet prompts [150]"),
@@ -584,7 +584,7 @@ pub(crate) const BENCH: &[Flag] = &[
         DATA,
         "sonnet-prefix-len",
         One("N"),
-        Other("lengths by the estimate of this version"),
+        Other("lengths by --tokenizer, else estimated"),
         "Length that all sonnet prompts begin with, within --sonnet-input-len [200]",
     ),
     flag(DATA, "spec-bench-output-len", One("N"), Same, "Output limit of spec_bench [256]"),

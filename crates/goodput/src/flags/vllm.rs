@@ -3,7 +3,7 @@
 
 /// Name and reason, one sentence.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
-    ("tokenizer-mode", "tokenizers are read from tokenizer.json in one way only; leave it out"),
+    ("tokenizer-mode", "the file or --tokenizer server says which kind it is; leave it out"),
     ("trust-remote-code", "nothing here runs a model's code; leave it out"),
     (
         "probe-request-rate",
@@ -22,12 +22,12 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "profile",
         "starting the server's profiler comes in a later version; POST /start_profile yourself",
     ),
-    ("plot-timeline", "pictures come with the HTML report in a later version"),
+    ("plot-timeline", "the time line is in the page of --html"),
     ("timeline-itl-thresholds", "see --plot-timeline"),
-    ("plot-dataset-stats", "pictures come with the HTML report in a later version"),
+    ("plot-dataset-stats", "lengths are in every report, and drawn in the page of --html"),
     ("no-stream", "it concerns data sets from a hub, which are not read"),
-    ("blazedit-min-distance", "this data set comes in a later version; use custom"),
-    ("blazedit-max-distance", "this data set comes in a later version; use custom"),
+    ("blazedit-min-distance", "this data set is not read; use custom"),
+    ("blazedit-max-distance", "this data set is not read; use custom"),
     (
         "asr-min-audio-len-sec",
         "it concerns speech data sets from a hub, which are not read; use custom_audio",
@@ -36,7 +36,7 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("hf-subset", "nothing is fetched from a hub; give the subset's file with --dataset-path"),
     ("hf-split", "nothing is fetched from a hub; give the split's file with --dataset-path"),
     ("hf-name", "columns decide, not a name; give them with --dataset-column"),
-    ("bfcl-categories", "this data set comes in a later version; use custom"),
+    ("bfcl-categories", "this data set is not read; use custom"),
     ("speed-bench-dataset-subset", "give the subset's file itself with --dataset-path"),
 ];
 

@@ -1,8 +1,7 @@
-//! Requests that are answered by vectors or scores: several texts in one, what
-//! such an answer has no figure of, and what is refused because of that.
+//! Requests that are answered by vectors or scores: several texts in one, and
+//! what such an answer has no figure of.
 
 use measure::facts::WorkloadFacts;
-use measure::slo::{Quantity, Slo};
 use wire::api::{Api, Yields};
 use workload::prompt::PromptSource;
 use workload::schedule::OutputLength;
@@ -128,26 +127,4 @@ pub(super) fn output(
         facts.notes.push("--osl did nothing: this kind of request generates no tokens".to_owned());
     }
     OutputLength::Unlimited
-}
-
-/// Refuses what an answer without tokens can never have.
-pub(super) fn check(reader: &mut Reader<'_>, api: Api, slo: Option<&Slo>) {
-    if api.entry().yields == Yields::Tokens {
-        return;
-    }
-    let name = api.name();
-    let terms = slo.into_iter().flat_map(Slo::all_terms);
-    let impossible = terms.map(|term| term.quantity).find(|what| *what != Quantity::E2el);
-    if let Some(quantity) = impossible {
-        let rule = format!(
-            "{} cannot be met or missed: {name} generates no tokens; bound e2el",
-            quantity.name()
-        );
-        reader.wrong(if reader.settings.has("slo") { "slo" } else { "goodput" }, rule);
-    }
-    for flag in ["temperature", "top-p", "top-k", "min-p", "logprobs"] {
-        if reader.settings.has(flag) {
-            reader.wrong(flag, format!("{name} samples nothing"));
-        }
-    }
 }

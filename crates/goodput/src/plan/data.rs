@@ -1,6 +1,7 @@
 //! What the flags say of a data set: its file, its columns, its lengths, and
 //! what must be said of the run that is made of it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -286,24 +287,29 @@ fn said(rows: &Rows, notes: &DatasetNotes, api: Api) -> Vec<String> {
     if prompts.iter().any(|row| row.priority.is_some()) && !api.entry().takes_priority {
         said.push("the priorities of the rows are not sent: this API knows none".to_owned());
     }
-    if prompts.iter().any(|row| row.member("tools").is_some()) && !api.entry().takes_messages {
-        said.push("the tools of the rows are not sent: this API has no place for them".to_owned());
-    }
-    if prompts.iter().any(|row| row.member("response_format").is_some()) && !api.takes_format() {
-        said.push("the formats of the rows are not sent: this API has no such field".to_owned());
+    let members = prompts.iter().flat_map(|row| &row.body).map(|(name, _)| name.as_str());
+    let homeless: BTreeSet<&str> = members.filter(|name| !api.takes_member(name)).collect();
+    for name in homeless {
+        said.push(format!("the {name} of the rows are not sent: this API has no place for them"));
     }
     said
 }
 
 /// Flags that belong to another data set and so do nothing.
 fn unused(reader: &Reader<'_>, entry: &Entry) -> Vec<String> {
-    let others = DATASETS.iter().filter(|other| other.name != entry.name);
-    let flags = others.flat_map(|other| {
-        other.output_flag.iter().chain(other.flags).map(|flag| (*flag, other.name))
-    });
     let own = |flag: &str| entry.flags.contains(&flag) || entry.output_flag == Some(flag);
-    let given = flags.filter(|(flag, _)| reader.settings.has(flag) && !own(flag));
-    given.map(|(flag, name)| format!("--{flag} did nothing: it concerns {name} only")).collect()
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for other in DATASETS {
+        for flag in other.output_flag.iter().chain(other.flags) {
+            if reader.settings.has(flag) && !own(flag) {
+                owners.entry(flag).or_default().push(other.name);
+            }
+        }
+    }
+    let said = owners.into_iter().map(|(flag, names)| {
+        format!("--{flag} did nothing: it concerns {} only", names.join(", "))
+    });
+    said.collect()
 }
 
 /// Why rows were skipped: each reason with its count, then the first rows by

@@ -49,6 +49,12 @@ struct Read {
     facts: WorkloadFacts,
 }
 
+/// What is to be said of a part.
+struct Told {
+    name: String,
+    facts: WorkloadFacts,
+}
+
 /// Resolves the parts; every mistake goes into `reader`.
 pub(super) fn mix(
     reader: &mut Reader<'_>,
@@ -81,10 +87,15 @@ pub(super) fn mix(
         .iter()
         .map(|read| read.part.output.clone())
         .max_by(|a, b| expected(a).total_cmp(&expected(b)));
-    let parts = read.iter().map(|read| read.part.clone()).collect();
+    let told = |read: Read| {
+        let told = Told { name: read.part.name.clone(), facts: read.facts };
+        (read.part, told)
+    };
+    // A part may hold a whole data set, so it is moved.
+    let (parts, told): (Vec<Part>, Vec<Told>) = read.into_iter().map(told).unzip();
     match Mix::new(parts) {
         Ok(mix) => {
-            let facts = facts(&mix, &read, tokenizer);
+            let facts = facts(&mix, &told, tokenizer);
             let output = longest.unwrap_or(OutputLength::Unlimited);
             whole(PromptSource::Mix(Box::new(mix)), output, facts)
         }
@@ -302,8 +313,8 @@ impl Written {
 }
 
 /// What is said of the parts together.
-fn facts(mix: &Mix, read: &[Read], tokenizer: Option<&Arc<dyn Tokenizer>>) -> WorkloadFacts {
-    let of = |name: &str| read.iter().find(|read| read.part.name == name).map(|read| &read.facts);
+fn facts(mix: &Mix, told: &[Told], tokenizer: Option<&Arc<dyn Tokenizer>>) -> WorkloadFacts {
+    let of = |name: &str| told.iter().find(|told| told.name == name).map(|told| &told.facts);
     let joined = |text: fn(&WorkloadFacts) -> &str| {
         let named = mix
             .parts()
@@ -320,19 +331,18 @@ fn facts(mix: &Mix, read: &[Read], tokenizer: Option<&Arc<dyn Tokenizer>>) -> Wo
         input_lengths: joined(|facts| &facts.input_lengths),
         output_lengths: joined(|facts| &facts.output_lengths),
         tokenizer: tokenizer.map(|tokenizer| tokenizer.name().to_owned()),
-        notes: notes(read),
+        notes: notes(told),
         ..WorkloadFacts::default()
     }
 }
 
 /// The notes of the parts by name; once, where one holds for all.
-fn notes(read: &[Read]) -> Vec<String> {
-    let everywhere = |note: &String| read.iter().all(|read| read.facts.notes.contains(note));
+fn notes(told: &[Told]) -> Vec<String> {
+    let everywhere = |note: &String| told.iter().all(|told| told.facts.notes.contains(note));
     let mut notes = Vec::new();
-    for Read { part, facts } in read {
+    for Told { name, facts } in told {
         for note in &facts.notes {
-            let said =
-                if everywhere(note) { note.clone() } else { format!("{}: {note}", part.name) };
+            let said = if everywhere(note) { note.clone() } else { format!("{name}: {note}") };
             if !notes.contains(&said) {
                 notes.push(said);
             }

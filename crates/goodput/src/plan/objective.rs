@@ -2,6 +2,7 @@
 
 use measure::slo::{KnownLabels, Quantity, Slo, SloError};
 use measure::threshold::Threshold;
+use wire::api::{Api, Yields};
 use workload::schedule::Schedule;
 
 use super::Plan;
@@ -43,6 +44,7 @@ pub(super) fn slo(reader: &mut Reader<'_>) -> Option<Slo> {
 pub(super) fn possible(
     reader: &mut Reader<'_>,
     slo: &Slo,
+    api: Api,
     body: &serde_json::Map<String, serde_json::Value>,
 ) {
     let flag = if reader.settings.has("slo") { "slo" } else { "goodput" };
@@ -52,17 +54,19 @@ pub(super) fn possible(
         let rule = "tpot is not defined for several answers at once (n in --extra-body)";
         reader.wrong(flag, rule);
     }
-    let whole = body.get("stream") == Some(&serde_json::Value::Bool(false));
-    if let Some(quantity) = quantities.iter().find(|quantity| **quantity != Quantity::E2el)
-        && whole
-    {
-        let name = quantity.name();
-        reader.wrong(
-            flag,
-            format!(
-                "{name} needs a stream, which --extra-body switches off; only e2el can be judged"
-            ),
+    let Some(quantity) = quantities.iter().find(|quantity| **quantity != Quantity::E2el) else {
+        return;
+    };
+    let name = quantity.name();
+    if api.entry().yields != Yields::Tokens {
+        let api = api.name();
+        let rule = format!("{name} cannot be met or missed: {api} generates no tokens; bound e2el");
+        reader.wrong(flag, rule);
+    } else if body.get("stream") == Some(&serde_json::Value::Bool(false)) {
+        let rule = format!(
+            "{name} needs a stream, which --extra-body switches off; only e2el can be judged"
         );
+        reader.wrong(flag, rule);
     }
 }
 

@@ -232,6 +232,10 @@ fn lengths_and_filters_come_from_flags_of_the_data_set() {
     let other = plan("custom", &["--sonnet-input-len", "9"]);
     let told = "--sonnet-input-len did nothing: it concerns sonnet only";
     assert!(notes(&other).contains(told), "{other}");
+    let several = plan("sharegpt", &["--custom-output-len", "5"]);
+    let told =
+        "--custom-output-len did nothing: it concerns custom, custom_image, custom_audio only";
+    assert!(notes(&several).contains(told), "{several}");
 }
 
 #[test]
