@@ -205,6 +205,9 @@ fn lengths_that_the_context_cannot_hold_are_told_before_the_run() {
     let told = bench(&workplace, &server.url(), &["--isl", "100"]).exits(2);
     told.says(&["--isl", "12 of 12", "100 tokens and up to 1 of output", "the context of 100"]);
     bench(&workplace, &server.url(), &["--isl", "99"]).exits(0);
+    // The parts of a mix are prompts of ours too.
+    let mix = ["--mix", "a isl=20", "--mix", "b isl=400"];
+    bench(&workplace, &server.url(), &mix).exits(2).says(&["--isl", "the context of 100"]);
     // Of rows, those that fit are worth a run.
     let trace = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
                  5,ChatGPT,472,2,474,Conversation log\n9,GPT-4,33,3,36,API log\n";

@@ -132,6 +132,29 @@ fn of_tenants(workplace: &Workplace, url: &str, tenants: &[&str], more: &[&str])
 }
 
 #[test]
+fn a_value_with_a_colon_can_have_an_isolated_run() {
+    let (workplace, server) = (Workplace::new(), engine());
+    of_tenants(&workplace, &server.url(), &["h:1"], &["--out", "alone"]).exits(0);
+    let with = ["--isolated", "tenant=h:1:alone", "--json", "-", "--out", "both"];
+    let shared = of_tenants(&workplace, &server.url(), &["h:1", "h:2"], &with).exits(0).json();
+    assert_eq!(shared["fairness"]["tenant"]["without_isolated"], serde_json::json!(["h:2"]));
+}
+
+#[test]
+fn what_hides_behind_random_words_is_told_of_a_mix_too() {
+    let (workplace, server) = (Workplace::new(), engine());
+    let url = server.url();
+    let start = ["bench", "--url", &url, "--model", "m", "-n", "4", "--json", "-"];
+    let mix = ["--mix", "a isl=9 osl=2 ignore-eos", "--mix", "b isl=9 osl=2", "--allow-invalid"];
+    let facts = ["--engine-facts", "speculation,moe"];
+    let summary = workplace.run(&[&start[..], &mix, &facts].concat()).exits(0).json();
+    let caveats = summary["caveats"].to_string();
+    for id in ["random_text_speculation", "random_text_moe", "ignore_eos_speculation"] {
+        assert!(caveats.contains(id), "{id}: {caveats}");
+    }
+}
+
+#[test]
 fn labels_are_held_against_runs_of_their_own() {
     let (workplace, quick, slow) = (Workplace::new(), engine(), slow_engine());
     of_tenants(&workplace, &quick.url(), &["a"], &["--out", "alone"]).exits(0);

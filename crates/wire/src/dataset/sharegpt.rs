@@ -18,9 +18,9 @@
 //!
 //! A row gives one prompt, unless all turns are asked for: the question of its
 //! first human → gpt pair, with the system turn before it where there is one.
-//! The answer's estimated length is the output limit, as in vLLM. Turns that are no objects are passed over. A
-//! row that gives no pair is skipped with the reason; a file that ends inside a
-//! row keeps the rows before it and says so.
+//! The answer's estimated length is the output limit, as in vLLM. Turns that are
+//! no objects are passed over. A row that gives no pair is skipped with the
+//! reason; a file that ends inside a row keeps the rows before it and says so.
 //!
 //! vLLM takes the first two turns whoever speaks, so it may send an answer as a
 //! prompt; [`Pairing::FirstTwo`] does that for comparison's sake.
