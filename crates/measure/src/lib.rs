@@ -11,6 +11,7 @@ pub mod definition;
 pub mod facts;
 pub mod fairness;
 pub mod goodput;
+pub mod hardware;
 pub mod metric;
 pub mod outcome;
 pub mod peaks;

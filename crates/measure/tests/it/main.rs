@@ -4,6 +4,7 @@
 mod build;
 mod cases;
 mod conversations;
+mod hardware;
 mod picture;
 mod properties;
 mod request;
