@@ -23,6 +23,7 @@ pub mod routing;
 pub mod schedule;
 pub mod shape;
 pub mod stream;
+pub mod stretch;
 pub mod think;
 
 mod text;

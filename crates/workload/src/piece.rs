@@ -48,9 +48,14 @@ impl Piece {
         pieces
     }
 
+    /// True for a block that a trace names: it is the same in every run.
+    pub(crate) fn is_block(&self) -> bool {
+        self.stream.0 == BLOCK
+    }
+
     pub(crate) fn stream(&self, seed: u64) -> Stream {
         let (name, number) = self.stream;
-        let seed = if name == BLOCK { 0 } else { seed };
+        let seed = if self.is_block() { 0 } else { seed };
         Stream::numbered(seed, name, number)
     }
 }

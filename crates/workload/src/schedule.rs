@@ -24,6 +24,7 @@ use crate::text::{self, Nonce};
 
 mod check;
 mod graph;
+mod identity;
 mod note;
 mod prime;
 mod session;

@@ -54,6 +54,16 @@ pub(super) fn find<'a, T: 'a>(
     Err(Unknown { kind, asked, near })
 }
 
+/// Those of `names` that are most like `asked`, the most like it first.
+pub fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let asked: String = asked.chars().take(LONGEST).collect();
+    let asked = plain(&asked);
+    let mut all: Vec<&str> = names.collect();
+    all.sort_by_key(|name| distance(&plain(name), &asked));
+    all.truncate(MOST_NEAR);
+    all
+}
+
 /// A name without its owner, case, and the marks that people set as they like.
 fn plain(name: &str) -> Vec<char> {
     let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();

@@ -232,37 +232,27 @@ impl Schedule {
         answer: &dyn Fn(u32) -> Vec<Message>,
     ) -> Prompt {
         let own = self.prompt(request, nonce);
-        let Some(turns) = &self.turns else { return own };
-        let (session, place) = turns.locate(request.index);
-        let (talks, conversation) = (self.talks(), self.conversation(session));
-        let chain = talks.chain(conversation, place);
-        if chain.len() < 2 {
-            return own;
-        }
-        let first = request.index - u32::from(place);
-        let answered = |place: u16| match (&talks.script, talks.history) {
-            (Script::Listed(all), History::Scripted) => {
-                all[conversation as usize].turns()[usize::from(place)].answer.clone()
-            }
-            _ => answer(first + u32::from(place)),
-        };
+        let Some(history) = self.history(request) else { return own };
         let mut messages = Vec::new();
         let mut tools = None;
-        for (depth, &at) in chain.iter().enumerate() {
-            if depth > 0 {
-                messages.extend(answered(chain[depth - 1]));
-                let others = talks.parents(conversation, at).into_iter().skip(1);
-                let texts = others.flat_map(answered).map(|message| message.content);
-                messages.extend(texts.map(|text| Message::new("user", text)));
+        for said in history {
+            match said {
+                Said::Turn(link) => {
+                    let carries = self.prompt_for(&link, request.index, nonce);
+                    tools = carries.member("tools").map(str::to_owned).or(tools);
+                    messages.extend(carries.content.into_messages());
+                }
+                Said::Answer { to, aside } => {
+                    let answered = match to {
+                        Answered::Given(index) => answer(index),
+                        Answered::Scripted(scripted) => scripted.to_vec(),
+                    };
+                    messages.extend(answered.into_iter().map(|message| match aside {
+                        true => Message::new("user", message.content),
+                        false => message,
+                    }));
+                }
             }
-            // What the turn itself adds is there already.
-            if at == place {
-                break;
-            }
-            let Some(link) = self.request(first + u32::from(at)) else { continue };
-            let carries = self.prompt_for(&link, request.index, nonce);
-            tools = carries.member("tools").map(str::to_owned).or(tools);
-            messages.extend(carries.content.into_messages());
         }
         messages.extend(own.content.into_messages());
         let mut body = own.body;
@@ -272,6 +262,61 @@ impl Schedule {
         let content = Content::Messages(messages);
         Prompt { content, body, ..own }
     }
+
+    /// What was said before a turn adds its own, in order; none where nothing
+    /// was.
+    pub(super) fn history(&self, request: &Request) -> Option<Vec<Said<'_>>> {
+        let turns = self.turns.as_ref()?;
+        let (session, place) = turns.locate(request.index);
+        let (talks, conversation) = (self.talks(), self.conversation(session));
+        let chain = talks.chain(conversation, place);
+        if chain.len() < 2 {
+            return None;
+        }
+        let first = request.index - u32::from(place);
+        let answered = |place: u16| match (&talks.script, talks.history) {
+            (Script::Listed(all), History::Scripted) => {
+                Answered::Scripted(&all[conversation as usize].turns()[usize::from(place)].answer)
+            }
+            _ => Answered::Given(first + u32::from(place)),
+        };
+        let mut said = Vec::new();
+        for (depth, &at) in chain.iter().enumerate() {
+            if depth > 0 {
+                said.push(Said::Answer { to: answered(chain[depth - 1]), aside: false });
+                let others = talks.parents(conversation, at).into_iter().skip(1);
+                said.extend(others.map(|at| Said::Answer { to: answered(at), aside: true }));
+            }
+            // What the turn itself adds is there already.
+            if at == place {
+                break;
+            }
+            said.extend(self.request(first + u32::from(at)).map(Said::Turn));
+        }
+        Some(said)
+    }
+}
+
+/// A part of what was said before a turn.
+pub(super) enum Said<'a> {
+    /// What an earlier turn added.
+    Turn(Request),
+    /// The answer to one.
+    Answer {
+        /// Which answer.
+        to: Answered<'a>,
+        /// True where the turn waits for it besides the one that it goes on
+        /// from.
+        aside: bool,
+    },
+}
+
+/// An answer of an earlier turn.
+pub(super) enum Answered<'a> {
+    /// The one that the server gave to this request.
+    Given(u32),
+    /// The one of the script.
+    Scripted(&'a [Message]),
 }
 
 /// What a turn is called in its label.

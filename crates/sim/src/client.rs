@@ -1,0 +1,523 @@
+//! A load and an engine in virtual time: the same schedule as a real run's, the
+//! same records.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use measure::record::{Carries, Event};
+use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span, Tokens};
+use workload::prompt::RunNonce;
+use workload::schedule::Schedule;
+use workload::stretch::Stretch;
+use workload::{After, Load, Request};
+
+use crate::cluster::{Ask, Audience, Cluster};
+use crate::content::Content;
+use crate::replica::StepReport;
+use crate::scheduler::{Ended, Finish};
+
+/// What lies around the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// From the client to the server, and back, each.
+    pub one_way: Span,
+    /// A request is given up when it has taken so long.
+    pub request_timeout: Span,
+    /// And when nothing has come for so long since its first event.
+    pub idle_timeout: Span,
+    /// Whether answers come as chat events, of which the first has a role.
+    pub is_chat: bool,
+    /// Whether events are kept; without them a record has the first and the last
+    /// token's instant only.
+    pub keep_events: bool,
+    /// Length of an answer whose request has no limit.
+    pub default_output: u32,
+}
+
+/// What a run hears.
+pub trait Observer {
+    /// A request is over.
+    fn ended(&mut self, record: Record);
+    /// A step has ended.
+    fn step(&mut self, _replica: usize, _report: &StepReport) {}
+}
+
+/// Runs a schedule to its end. Requests are told as they end, in the order of
+/// their ends.
+pub fn run(
+    schedule: &Schedule,
+    nonce: RunNonce,
+    cluster: Cluster,
+    around: Surroundings,
+    observer: &mut impl Observer,
+) -> Cluster {
+    let mut run = Run {
+        schedule,
+        nonce,
+        around,
+        cluster,
+        events: BinaryHeap::new(),
+        order: 0,
+        talks: HashMap::new(),
+        under_way: HashMap::new(),
+        next_unit: 0,
+        cap: None,
+        heard: Heard::default(),
+    };
+    run.begin();
+    run.go(observer);
+    run.cluster
+}
+
+/// What happens at an instant, besides the engine's own doings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// The next unit of an open loop begins.
+    Arrival,
+    /// A user asks for the next unit.
+    UserFree,
+    /// A request of a session is intended.
+    Intended(u32, u32),
+    /// A request has taken as long as it may.
+    Overdue(u32),
+    /// Nothing may have come of a request for as long as it may be silent.
+    Silent(u32),
+}
+
+/// A conversation under way, or a request by itself.
+struct Talk {
+    requests: Vec<Request>,
+    turns: Vec<TurnState>,
+    left: usize,
+    /// True when its end frees a user.
+    of_user: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct TurnState {
+    ended: Option<(At, bool)>,
+    output_tokens: u32,
+    begun: bool,
+}
+
+/// A request that was sent.
+struct UnderWay {
+    record: Record,
+    prompt_tokens: u32,
+    last_us: i64,
+    sent_us: i64,
+    tokens: u32,
+}
+
+/// The most requests under way, where there is a cap, and those that wait.
+struct Cap {
+    free: u32,
+    /// Session, index, and when it was intended.
+    waiting: VecDeque<(u32, u32, At)>,
+}
+
+struct Run<'a> {
+    schedule: &'a Schedule,
+    nonce: RunNonce,
+    around: Surroundings,
+    cluster: Cluster,
+    events: BinaryHeap<Reverse<(At, u64, Happening)>>,
+    order: u64,
+    /// By session.
+    talks: HashMap<u32, Talk>,
+    /// By index.
+    under_way: HashMap<u32, UnderWay>,
+    next_unit: u32,
+    cap: Option<Cap>,
+    heard: Heard,
+}
+
+/// What the engine said at one instant.
+#[derive(Default)]
+struct Heard {
+    tokens: Vec<(u64, u64, u32)>,
+    ended: Vec<(usize, Ended, u64)>,
+    steps: Vec<(usize, StepReport)>,
+}
+
+impl Audience for Heard {
+    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
+        self.tokens.push((id, at_ns, tokens));
+    }
+
+    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
+        self.ended.push((replica, *ended, at_ns));
+    }
+
+    fn step(&mut self, replica: usize, report: &StepReport) {
+        self.steps.push((replica, *report));
+    }
+}
+
+fn nanoseconds(at: At) -> u64 {
+    u64::try_from(at.us()).unwrap_or(0).saturating_mul(1_000)
+}
+
+fn at_of(ns: u64) -> At {
+    At::from_us((ns / 1_000) as i64)
+}
+
+impl Run<'_> {
+    fn begin(&mut self) {
+        match self.schedule.load() {
+            Load::Closed { users, .. } => {
+                for _ in 0..*users {
+                    self.push(At::ZERO, Happening::UserFree);
+                }
+            }
+            Load::Burst => {
+                for _ in 0..self.schedule.units().unwrap_or(0) {
+                    self.push(At::ZERO, Happening::Arrival);
+                }
+            }
+            load @ (Load::Open { .. } | Load::Capped { .. } | Load::Replay { .. }) => {
+                self.cap = load.users().map(|free| Cap { free, waiting: VecDeque::new() });
+                self.push_next_arrival();
+            }
+        }
+    }
+
+    fn push(&mut self, at: At, happening: Happening) {
+        let order = self.order;
+        self.order += 1;
+        self.events.push(Reverse((at, order, happening)));
+    }
+
+    /// Announces the next unit of an open loop, one at a time, so that a long
+    /// plan takes no memory.
+    fn push_next_arrival(&mut self) {
+        let begins = |request: &Request| match request.after {
+            After::Instant(at) => Some(at),
+            After::Slot { .. } | After::Parents { .. } => None,
+        };
+        let unit = self.schedule.unit(self.next_unit);
+        if let Some(at) = unit.and_then(|unit| unit.first().and_then(begins)) {
+            self.push(at, Happening::Arrival);
+        }
+    }
+
+    fn go(&mut self, observer: &mut impl Observer) {
+        loop {
+            let own = self.events.peek().map(|Reverse((at, _, _))| *at);
+            let engine = self.cluster.next_ns();
+            match (own, engine) {
+                (None, None) => return,
+                // What a client does at an instant the engine sees then.
+                (Some(own), engine) if engine.is_none_or(|engine| nanoseconds(own) <= engine) => {
+                    if let Some(Reverse((at, _, happening))) = self.events.pop() {
+                        self.happen(at, happening, observer);
+                    }
+                }
+                (_, Some(engine)) => {
+                    self.cluster.advance(engine, &mut self.heard);
+                    self.listen(observer);
+                }
+                (Some(_), None) => unreachable!("what is first is taken above"),
+            }
+        }
+    }
+
+    fn happen(&mut self, at: At, happening: Happening, observer: &mut impl Observer) {
+        match happening {
+            Happening::Arrival => {
+                let unit = self.next_unit;
+                self.next_unit += 1;
+                if let Some(requests) = self.schedule.unit(unit) {
+                    self.start(requests, at, false);
+                }
+                if !matches!(self.schedule.load(), Load::Burst) {
+                    self.push_next_arrival();
+                }
+            }
+            Happening::UserFree => self.next_of_user(at),
+            Happening::Intended(session, index) => self.intend((session, index), at, observer),
+            Happening::Overdue(index) => {
+                self.give_up(index, at, FailureKind::TotalTimeout, observer);
+            }
+            Happening::Silent(index) => self.look_whether_silent(index, at, observer),
+        }
+    }
+
+    fn next_of_user(&mut self, free_at: At) {
+        let Some(requests) = self.schedule.unit(self.next_unit) else { return };
+        let think = match requests.first().map(|first| &first.after) {
+            Some(After::Slot { think }) => *think,
+            _ => return,
+        };
+        if self.schedule.closes_at().is_some_and(|closes| free_at + think >= closes) {
+            return;
+        }
+        self.next_unit += 1;
+        self.start(requests, free_at, true);
+    }
+
+    /// Begins a unit: those of its requests that wait for no other are intended.
+    fn start(&mut self, requests: Vec<Request>, at: At, of_user: bool) {
+        let Some(session) = requests.first().map(|first| first.session) else { return };
+        for request in &requests {
+            match request.after {
+                After::Instant(instant) => {
+                    self.push(instant, Happening::Intended(session, request.index));
+                }
+                After::Slot { think } => {
+                    self.push(at + think, Happening::Intended(session, request.index));
+                }
+                After::Parents { .. } => {}
+            }
+        }
+        let turns = vec![TurnState::default(); requests.len()];
+        let left = requests.len();
+        self.talks.insert(session, Talk { requests, turns, left, of_user });
+    }
+
+    fn intend(&mut self, (session, index): (u32, u32), at: At, observer: &mut impl Observer) {
+        if let Some(cap) = &mut self.cap {
+            if cap.free == 0 {
+                return cap.waiting.push_back((session, index, at));
+            }
+            cap.free -= 1;
+        }
+        self.send((session, index), at, at, observer);
+    }
+
+    fn send(
+        &mut self,
+        (session, index): (u32, u32),
+        intended_at: At,
+        now: At,
+        observer: &mut impl Observer,
+    ) {
+        let Some(talk) = self.talks.get_mut(&session) else { return };
+        let first = talk.requests[0].index;
+        let place = (index - first) as usize;
+        talk.turns[place].begun = true;
+        let request = &talk.requests[place];
+        let turns = &talk.turns;
+        let answered = |index: u32| turns[(index - first) as usize].output_tokens;
+        let stretches = self.schedule.stretches(request, self.nonce, &answered);
+        let prompt = Content::Stretches(stretches.into());
+        let prompt_tokens = prompt.len().max(1);
+        let limit = request.max_output_tokens.map_or(self.around.default_output, Tokens::get);
+        let mut record = Record::planned(index, intended_at, request.planned());
+        let stamps = &mut record.stamps;
+        (stamps.released_at, stamps.sent_at, stamps.written_at) = (Some(now), Some(now), Some(now));
+        record.answer.counts.prompt = Some(Tokens::new(prompt_tokens));
+        let ask = Ask {
+            id: u64::from(index),
+            prompt,
+            answer: Stretch::answer_source(index),
+            limit: limit.max(1),
+            natural: None,
+            priority: request.route.priority.unwrap_or(0),
+            session: u64::from(session),
+        };
+        let refused = self.cluster.accepts(prompt_tokens, ask.limit).err();
+        let sent_us = now.us();
+        let under_way = UnderWay { record, prompt_tokens, last_us: sent_us, sent_us, tokens: 0 };
+        self.under_way.insert(index, under_way);
+        if let Some(refused) = refused {
+            let back = now + self.around.one_way + self.around.one_way;
+            return self.refuse(index, back, &refused.to_string(), observer);
+        }
+        self.cluster.submit(nanoseconds(now + self.around.one_way), ask);
+        self.push(now + self.around.request_timeout, Happening::Overdue(index));
+    }
+
+    fn refuse(&mut self, index: u32, at: At, why: &str, observer: &mut impl Observer) {
+        let Some(mut under_way) = self.under_way.remove(&index) else { return };
+        let record = &mut under_way.record;
+        record.answer.http_status = Some(400);
+        record.answer.message = Some(why.to_owned());
+        record.answer.counts.prompt = None;
+        (record.stamps.first_byte_at, record.stamps.headers_at) = (Some(at), Some(at));
+        record.outcome = Outcome::Failed(FailureKind::HttpStatus);
+        self.end(under_way, at, observer);
+    }
+
+    /// Ends a request that its client gives up.
+    fn give_up(&mut self, index: u32, at: At, kind: FailureKind, observer: &mut impl Observer) {
+        let Some(mut under_way) = self.under_way.remove(&index) else { return };
+        under_way.record.outcome = Outcome::Failed(kind);
+        self.end(under_way, at, observer);
+        let gone_ns = nanoseconds(at + self.around.one_way);
+        self.cluster.abort(u64::from(index), gone_ns, &mut self.heard);
+        self.listen(observer);
+    }
+
+    fn look_whether_silent(&mut self, index: u32, at: At, observer: &mut impl Observer) {
+        let Some(under_way) = self.under_way.get(&index) else { return };
+        let due = At::from_us(under_way.last_us) + self.around.idle_timeout;
+        if due <= at {
+            self.give_up(index, at, FailureKind::IdleTimeout, observer);
+        } else {
+            self.push(due, Happening::Silent(index));
+        }
+    }
+
+    /// Takes in what the engine said.
+    fn listen(&mut self, observer: &mut impl Observer) {
+        let mut heard = std::mem::take(&mut self.heard);
+        for (id, at_ns, tokens) in heard.tokens.drain(..) {
+            self.hear_tokens(id as u32, at_of(at_ns) + self.around.one_way, tokens);
+        }
+        for (replica, ended, at_ns) in heard.ended.drain(..) {
+            let at = at_of(at_ns) + self.around.one_way;
+            self.hear_end(replica, &ended, at, observer);
+        }
+        for (replica, report) in heard.steps.drain(..) {
+            observer.step(replica, &report);
+        }
+        self.heard = heard;
+    }
+
+    fn hear_tokens(&mut self, index: u32, at: At, tokens: u32) {
+        let around = self.around;
+        let Some(under_way) = self.under_way.get_mut(&index) else { return };
+        let is_first = under_way.tokens == 0;
+        under_way.tokens += tokens;
+        under_way.last_us = at.us();
+        let at_us = u32::try_from(at.us() - under_way.sent_us).unwrap_or(u32::MAX);
+        let record = &mut under_way.record;
+        if is_first {
+            (record.stamps.first_byte_at, record.stamps.headers_at) = (Some(at), Some(at));
+            if around.is_chat {
+                let carries = Carries::ROLE.with(Carries::CHOICE);
+                record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+            }
+            self.push(at + around.idle_timeout, Happening::Silent(index));
+        }
+        let Some(under_way) = self.under_way.get_mut(&index) else { return };
+        if around.keep_events || is_first {
+            let carries = Carries::TEXT.with(Carries::CHOICE);
+            under_way.record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+        }
+    }
+
+    fn hear_end(&mut self, replica: usize, ended: &Ended, at: At, observer: &mut impl Observer) {
+        let Some(mut under_way) = self.under_way.remove(&(ended.id as u32)) else { return };
+        let at_us = u32::try_from(at.us() - under_way.sent_us).unwrap_or(u32::MAX);
+        let around = self.around;
+        let record = &mut under_way.record;
+        let finish = Carries::TEXT.with(Carries::CHOICE).with(Carries::FINISH);
+        let single = ended.output_tokens > 1 || record.events.len() > 1;
+        if !around.keep_events && single {
+            record.events.push(Event { at_us, carries: finish, tokens: 0, choice: 0 });
+        } else if let Some(last) = record.events.carries.last_mut() {
+            *last = finish;
+        }
+        for carries in [Carries::USAGE, Carries::DONE] {
+            let carries = carries.with(Carries::SHARED_READ);
+            record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+        }
+        let answer = &mut record.answer;
+        answer.http_status = Some(200);
+        answer.finish_reason = Some(ended.finish.name().to_owned());
+        answer.counts.prompt = Some(Tokens::new(under_way.prompt_tokens));
+        answer.counts.usage = Some(Tokens::new(ended.output_tokens));
+        answer.counts.cached = Some(Tokens::new(ended.cached_tokens));
+        answer.choices = 1;
+        answer.server_timings = server_timings(ended);
+        if self.cluster.replicas().len() > 1 {
+            answer.served_by = Some(format!("replica-{replica}"));
+        }
+        record.outcome = match ended.finish {
+            Finish::Stop | Finish::Length => Outcome::Ok,
+            Finish::Abort => Outcome::Cancelled,
+        };
+        self.end(under_way, at, observer);
+    }
+
+    /// A request is over for its client: its slot is free, its conversation
+    /// goes on.
+    fn end(&mut self, under_way: UnderWay, at: At, observer: &mut impl Observer) {
+        let UnderWay { mut record, tokens, .. } = under_way;
+        record.stamps.ended_at = Some(at);
+        let (index, well) = (record.index, record.outcome == Outcome::Ok);
+        let session = record.planned.session;
+        observer.ended(record);
+        let next = self.cap.as_mut().and_then(|cap| {
+            let next = cap.waiting.pop_front();
+            cap.free += u32::from(next.is_none());
+            next
+        });
+        if let Some((session, index, intended_at)) = next {
+            self.send((session, index), intended_at, at.max(intended_at), observer);
+        }
+        self.turn_ended(session, index, at, well, tokens, observer);
+    }
+
+    fn turn_ended(
+        &mut self,
+        session: u32,
+        index: u32,
+        at: At,
+        well: bool,
+        tokens: u32,
+        observer: &mut impl Observer,
+    ) {
+        let Some(talk) = self.talks.get_mut(&session) else { return };
+        let first = talk.requests[0].index;
+        let place = (index - first) as usize;
+        talk.turns[place].ended = Some((at, well));
+        talk.turns[place].output_tokens = tokens;
+        talk.left -= 1;
+        if talk.left == 0 {
+            let over =
+                talk.turns.iter().filter_map(|turn| turn.begun.then_some(turn.ended?.0)).max();
+            let of_user = talk.of_user;
+            self.talks.remove(&session);
+            if of_user {
+                self.push(over.unwrap_or(at), Happening::UserFree);
+            }
+            return;
+        }
+        let mut broken = Vec::new();
+        let mut intended = Vec::new();
+        for (turn, request) in talk.turns.iter().zip(&talk.requests) {
+            let After::Parents { of, think } = &request.after else { continue };
+            if turn.ended.is_some() || turn.begun || !of.contains(&index) {
+                continue;
+            }
+            let ends: Option<Vec<(At, bool)>> =
+                of.iter().map(|parent| talk.turns[(parent - first) as usize].ended).collect();
+            let Some(ends) = ends else { continue };
+            let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(at) + *think;
+            if ends.iter().all(|(_, well)| *well) {
+                intended.push((last, request.index));
+            } else {
+                broken.push((last, request.clone()));
+            }
+        }
+        for (at, index) in intended {
+            self.push(at, Happening::Intended(session, index));
+        }
+        for (at, request) in broken {
+            let mut record = Record::planned(request.index, at, request.planned());
+            record.outcome = Outcome::NotSent(NotSentKind::ParentFailed);
+            observer.ended(record);
+            self.turn_ended(session, request.index, at, false, 0, observer);
+        }
+    }
+}
+
+/// What vLLM says of a request at its end when it is asked to, milliseconds.
+/// Its time to first token counts from the first step, not from the arrival.
+fn server_timings(ended: &Ended) -> Vec<(String, f64)> {
+    let ms = |from: u64, until: u64| until.saturating_sub(from) as f64 / 1e6;
+    let generation = ms(ended.first_token_ns, ended.ended_ns);
+    let gaps = ended.output_tokens.saturating_sub(1);
+    let mut timings = vec![
+        ("queue_time_ms".to_owned(), ms(ended.arrived_ns, ended.scheduled_ns)),
+        ("time_to_first_token_ms".to_owned(), ms(ended.scheduled_ns, ended.first_token_ns)),
+        ("generation_time_ms".to_owned(), generation),
+    ];
+    if gaps > 0 {
+        timings.push(("mean_itl_ms".to_owned(), generation / f64::from(gaps)));
+    }
+    timings
+}

@@ -1,0 +1,426 @@
+//! Replicas behind a router, and what lies between them and a client.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::content::{Chain, Content};
+use crate::replica::{Gauges, Listener, Replica, Slowdown, StepReport, nanoseconds};
+use crate::scheduler::{Ended, Finish, Sink, Submission};
+use crate::settings::{Router, Settings, SettingsError};
+
+/// A request as a server gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The caller's number for it; no two requests under way have the same.
+    pub id: u64,
+    /// Its prompt.
+    pub prompt: Content,
+    /// The source of its answer's tokens.
+    pub answer: u64,
+    /// The most tokens of its answer, at least 1.
+    pub limit: u32,
+    /// Where the model would end by itself.
+    pub natural: Option<u32>,
+    /// Smaller comes first, under a policy of priorities.
+    pub priority: i32,
+    /// What it belongs to.
+    pub session: u64,
+}
+
+/// Who hears of a cluster's tokens, ends and steps. Instants of tokens and ends
+/// are those at which they leave the server.
+pub trait Audience {
+    /// Tokens of an answer leave.
+    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32);
+    /// An answer ends. `ended` has the engine's own instants.
+    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64);
+    /// A step has ended.
+    fn step(&mut self, _replica: usize, _report: &StepReport) {}
+}
+
+/// A request that no engine of this kind takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the model's context has {context} tokens; the prompt has {prompt} and the answer may have {limit}"
+)]
+pub struct TooLong {
+    /// Tokens of the context.
+    pub context: u32,
+    /// Tokens of the prompt.
+    pub prompt: u32,
+    /// The most tokens of the answer.
+    pub limit: u32,
+}
+
+/// A request on its way to a replica.
+#[derive(Debug, PartialEq, Eq)]
+struct OnTheWay {
+    at_ns: u64,
+    order: u64,
+    arrived_ns: u64,
+    stage: Stage,
+    ask: Ask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// To whoever computes prompts.
+    Prompt,
+    /// To whoever writes answers, with keys and values.
+    Answer,
+}
+
+impl Ord for OnTheWay {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at_ns, self.order).cmp(&(other.at_ns, other.order))
+    }
+}
+
+impl PartialOrd for OnTheWay {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Replicas that serve together.
+#[derive(Debug)]
+pub struct Cluster {
+    replicas: Vec<Replica>,
+    /// How many of them, the first ones, compute prompts only.
+    prefillers: usize,
+    router: Routes,
+    on_the_way: BinaryHeap<Reverse<OnTheWay>>,
+    order: u64,
+    delays: Delays,
+    /// Requests whose prompt is computed elsewhere than their answer.
+    split: HashMap<u64, Split>,
+    /// Replicas that got a request at this instant.
+    touched: Vec<usize>,
+    context: u32,
+}
+
+/// What lies between client and scheduler.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    frontend_s: f64,
+    frontend_per_token_s: f64,
+    output_ns: u64,
+    transfer_s: f64,
+    transfer_per_token_s: f64,
+}
+
+#[derive(Debug)]
+struct Split {
+    ask: Ask,
+    arrived_ns: u64,
+    /// What the engine that computed its prompt said.
+    prefill: Option<Ended>,
+}
+
+impl Cluster {
+    /// The replicas of these settings, idle.
+    ///
+    /// # Errors
+    /// What cannot be together, with the arithmetic.
+    pub fn new(settings: &Settings, seed: u64) -> Result<Self, SettingsError> {
+        let limits = settings.limits(seed)?;
+        let cost = settings.cost();
+        let prefillers = settings.prefill_replicas as usize;
+        let count = prefillers + settings.replicas as usize;
+        Ok(Self {
+            replicas: (0..count).map(|_| Replica::new(limits, cost)).collect(),
+            prefillers,
+            router: Routes::new(settings.router, limits.block_size, count),
+            on_the_way: BinaryHeap::new(),
+            order: 0,
+            delays: Delays {
+                frontend_s: settings.frontend_overhead_us * 1e-6,
+                frontend_per_token_s: settings.frontend_token_us * 1e-6,
+                output_ns: nanoseconds(settings.output_overhead_us * 1e-6),
+                transfer_s: settings.kv_transfer_latency_ms * 1e-3,
+                transfer_per_token_s: settings.kv_bytes_per_token()
+                    / (settings.kv_transfer_gb_s * 1e9),
+            },
+            split: HashMap::new(),
+            touched: Vec::new(),
+            context: limits.max_model_len,
+        })
+    }
+
+    /// Makes one replica slower at times.
+    #[must_use]
+    pub fn with_slowdowns(mut self, replica: usize, slowdowns: Vec<Slowdown>) -> Self {
+        let slow = self.replicas.remove(replica).with_slowdowns(slowdowns);
+        self.replicas.insert(replica, slow);
+        self
+    }
+
+    /// The replicas, those that compute prompts only first.
+    pub fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+
+    /// What all replicas are like together; the usage is that of the fullest.
+    pub fn gauges(&self) -> Gauges {
+        let all = self.replicas.iter().map(Replica::gauges);
+        all.fold(Gauges { running: 0, waiting: 0, kv_usage: 0.0 }, |sum, one| Gauges {
+            running: sum.running + one.running,
+            waiting: sum.waiting + one.waiting,
+            kv_usage: sum.kv_usage.max(one.kv_usage),
+        })
+    }
+
+    /// Whether a request of these lengths is taken.
+    ///
+    /// # Errors
+    /// The lengths, where they are more than the context.
+    pub fn accepts(&self, prompt: u32, limit: u32) -> Result<(), TooLong> {
+        let fits = prompt.checked_add(limit).is_some_and(|sum| sum <= self.context);
+        if fits { Ok(()) } else { Err(TooLong { context: self.context, prompt, limit }) }
+    }
+
+    /// Takes a request that [`Self::accepts`] and that reached the server at
+    /// `at_ns`, which is not before an instant advanced to.
+    pub fn submit(&mut self, at_ns: u64, ask: Ask) {
+        let delays = &self.delays;
+        let tokens = f64::from(ask.prompt.len());
+        let frontend = nanoseconds(delays.frontend_s + tokens * delays.frontend_per_token_s);
+        if self.prefillers > 0 && ask.limit > 1 {
+            let split = Split { ask: ask.clone(), arrived_ns: at_ns, prefill: None };
+            self.split.insert(ask.id, split);
+        }
+        self.send(at_ns + frontend, at_ns, Stage::Prompt, ask);
+    }
+
+    fn send(&mut self, at_ns: u64, arrived_ns: u64, stage: Stage, ask: Ask) {
+        let order = self.order;
+        self.order += 1;
+        self.on_the_way.push(Reverse(OnTheWay { at_ns, order, arrived_ns, stage, ask }));
+    }
+
+    /// When something happens next; none while all is idle.
+    pub fn next_ns(&self) -> Option<u64> {
+        let way = self.on_the_way.peek().map(|Reverse(next)| next.at_ns);
+        let steps = self.replicas.iter().filter_map(Replica::next_ns);
+        way.into_iter().chain(steps).min()
+    }
+
+    /// Lets everything happen that happens until `until_ns`, itself included.
+    pub fn advance(&mut self, until_ns: u64, audience: &mut impl Audience) {
+        while let Some(now_ns) = self.next_ns().filter(|next| *next <= until_ns) {
+            self.happen(now_ns, audience);
+        }
+    }
+
+    /// One instant: what arrives then is seen by steps that begin then.
+    fn happen(&mut self, now_ns: u64, audience: &mut impl Audience) {
+        while self.on_the_way.peek().is_some_and(|Reverse(next)| next.at_ns <= now_ns) {
+            if let Some(Reverse(next)) = self.on_the_way.pop() {
+                self.arrive(next);
+            }
+        }
+        for number in 0..self.replicas.len() {
+            if self.replicas[number].next_ns() != Some(now_ns) {
+                continue;
+            }
+            let is_prefiller = number < self.prefillers;
+            let mut passed_on = Vec::new();
+            let mut ear = Ear {
+                audience,
+                replica: number,
+                output_ns: self.delays.output_ns,
+                router: &mut self.router,
+                split: &mut self.split,
+                is_prefiller,
+                passed_on: &mut passed_on,
+            };
+            self.replicas[number].end_step(&mut ear);
+            for (ask, arrived_ns) in passed_on {
+                let tokens = f64::from(ask.prompt.len());
+                let transfer = self.delays.transfer_s + tokens * self.delays.transfer_per_token_s;
+                self.send(now_ns + nanoseconds(transfer), arrived_ns, Stage::Answer, ask);
+            }
+        }
+        for number in std::mem::take(&mut self.touched) {
+            self.replicas[number].kick(now_ns);
+        }
+    }
+
+    fn arrive(&mut self, next: OnTheWay) {
+        let OnTheWay { arrived_ns, stage, ask, .. } = next;
+        let all = self.replicas.len();
+        let (from, until) = match stage {
+            Stage::Prompt if self.prefillers > 0 && ask.limit > 1 => (0, self.prefillers),
+            _ => (self.prefillers, all),
+        };
+        let number = self.router.choose(&ask, from, until);
+        let splits = stage == Stage::Prompt && until == self.prefillers;
+        let transferred = if stage == Stage::Answer { ask.prompt.len() } else { 0 };
+        self.replicas[number].submit(Submission {
+            id: ask.id,
+            prompt: ask.prompt,
+            answer: ask.answer,
+            // A prompt's engine draws one token, as proof that it is done.
+            limit: if splits { 1 } else { ask.limit },
+            natural: ask.natural.filter(|_| !splits),
+            priority: ask.priority,
+            arrived_ns,
+            transferred,
+        });
+        self.touched.push(number);
+    }
+
+    /// Forgets a request whose client left at `now_ns`; false where it is over.
+    pub fn abort(&mut self, id: u64, now_ns: u64, audience: &mut impl Audience) -> bool {
+        self.split.remove(&id);
+        let before = self.on_the_way.len();
+        self.on_the_way.retain(|Reverse(next)| next.ask.id != id);
+        if self.on_the_way.len() < before {
+            return true;
+        }
+        let mut passed_on = Vec::new();
+        (0..self.replicas.len()).any(|number| {
+            let mut ear = Ear {
+                audience,
+                replica: number,
+                output_ns: 0,
+                router: &mut self.router,
+                split: &mut self.split,
+                is_prefiller: false,
+                passed_on: &mut passed_on,
+            };
+            self.replicas[number].abort(id, now_ns, &mut ear)
+        })
+    }
+
+    /// Empties the prefix caches; false where one replica holds blocks.
+    pub fn reset_prefix_cache(&mut self) -> bool {
+        let emptied: Vec<bool> =
+            self.replicas.iter_mut().map(Replica::reset_prefix_cache).collect();
+        emptied.into_iter().all(|one| one)
+    }
+}
+
+/// Hears one replica for the audience.
+struct Ear<'a, A> {
+    audience: &'a mut A,
+    replica: usize,
+    output_ns: u64,
+    router: &'a mut Routes,
+    split: &'a mut HashMap<u64, Split>,
+    is_prefiller: bool,
+    passed_on: &'a mut Vec<(Ask, u64)>,
+}
+
+impl<A: Audience> Sink for Ear<'_, A> {
+    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
+        if !self.is_prefiller {
+            self.audience.tokens(id, at_ns + self.output_ns, tokens);
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        self.router.outstanding[self.replica] -= 1;
+        if self.is_prefiller && ended.finish != Finish::Abort {
+            if let Some(split) = self.split.get_mut(&ended.id) {
+                split.prefill = Some(*ended);
+                self.passed_on.push((split.ask.clone(), split.arrived_ns));
+            }
+            return;
+        }
+        let prefill = self.split.remove(&ended.id).and_then(|split| split.prefill);
+        let whole = match prefill {
+            Some(prefill) => Ended {
+                scheduled_ns: prefill.scheduled_ns,
+                cached_tokens: prefill.cached_tokens,
+                preemptions: prefill.preemptions + ended.preemptions,
+                computed_tokens: prefill.computed_tokens + ended.computed_tokens,
+                ..*ended
+            },
+            None => *ended,
+        };
+        self.audience.ended(self.replica, &whole, ended.ended_ns + self.output_ns);
+    }
+}
+
+impl<A: Audience> Listener for Ear<'_, A> {
+    fn step(&mut self, report: &StepReport) {
+        self.audience.step(self.replica, report);
+    }
+}
+
+/// Beginnings of prompts that a router remembers in one half of its memory.
+const MOST_REMEMBERED: usize = 1 << 16;
+
+/// Blocks of a prompt's beginning that it looks at.
+const MOST_BLOCKS: u32 = 64;
+
+/// Requests more than the least that a replica may have and still be chosen for
+/// what it has cached.
+const MOST_MORE: usize = 16;
+
+/// Which replica gets what.
+#[derive(Debug)]
+struct Routes {
+    by: Router,
+    block_size: u32,
+    /// Requests at each replica.
+    outstanding: Vec<usize>,
+    turn: usize,
+    /// Where prompts that begin so went last, in two halves: the older one is
+    /// forgotten when the newer is full.
+    newer: HashMap<u64, u32>,
+    older: HashMap<u64, u32>,
+}
+
+impl Routes {
+    fn new(by: Router, block_size: u32, replicas: usize) -> Self {
+        Self {
+            by,
+            block_size,
+            outstanding: vec![0; replicas],
+            turn: 0,
+            newer: HashMap::new(),
+            older: HashMap::new(),
+        }
+    }
+
+    /// One of the replicas from `from` to before `until`.
+    fn choose(&mut self, ask: &Ask, from: usize, until: usize) -> usize {
+        let chosen = match self.by {
+            _ if until - from == 1 => from,
+            Router::RoundRobin => {
+                self.turn += 1;
+                from + (self.turn - 1) % (until - from)
+            }
+            Router::LeastLoaded => self.least(from, until),
+            Router::SessionSticky => from + (ask.session % (until - from) as u64) as usize,
+            Router::PrefixAware => self.by_prefix(ask, from, until),
+        };
+        self.outstanding[chosen] += 1;
+        chosen
+    }
+
+    fn least(&self, from: usize, until: usize) -> usize {
+        (from..until).min_by_key(|number| self.outstanding[*number]).unwrap_or(from)
+    }
+
+    fn by_prefix(&mut self, ask: &Ask, from: usize, until: usize) -> usize {
+        let mut chain = Chain::new(self.block_size);
+        let blocks = (ask.prompt.len() / self.block_size).min(MOST_BLOCKS);
+        let hashes: Vec<u64> = (0..blocks).map(|_| chain.next(&ask.prompt, ask.answer)).collect();
+        let seen = |hash: &u64| self.newer.get(hash).or_else(|| self.older.get(hash)).copied();
+        let last = hashes.iter().map_while(seen).last().map(|number| number as usize);
+        let least = self.least(from, until);
+        let near = last.filter(|number| {
+            (from..until).contains(number)
+                && self.outstanding[*number] <= self.outstanding[least] + MOST_MORE
+        });
+        let chosen = near.unwrap_or(least);
+        if self.newer.len() + hashes.len() > MOST_REMEMBERED {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.extend(hashes.into_iter().map(|hash| (hash, chosen as u32)));
+        chosen
+    }
+}

@@ -1,0 +1,20 @@
+//! The engine model: what a serving engine does with a load, step by step, in
+//! virtual time. It reads no clock: instants come in and go out as numbers.
+
+mod block;
+pub mod client;
+mod cluster;
+mod content;
+mod cost;
+mod replica;
+mod scheduler;
+mod settings;
+
+pub use cluster::{Ask, Audience, Cluster, TooLong};
+pub use content::{BlockHash, Content, Stretch};
+pub use cost::{Cost, StepCost};
+pub use replica::{Gauges, Listener, Replica, Slowdown, StepReport, Totals};
+pub use scheduler::{
+    Ended, Finish, Limits, Policy, PrefixCounts, Sink, Speculation, Submission, Work,
+};
+pub use settings::{Memory, Router, SETTINGS, Setting, Settings, SettingsError};

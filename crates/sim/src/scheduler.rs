@@ -1,0 +1,752 @@
+//! The step scheduler: which sequences run in a step, and how many of their
+//! tokens.
+//!
+//! It follows vLLM 0.27's V1 scheduler: there is no prefill phase and no decode
+//! phase; each sequence has tokens and computed tokens, and a step lets the
+//! second catch up with the first within the limits. Sequences that run come
+//! first, then those that wait, first come first served or by priority. When
+//! blocks run out, the last to come (or the least important) is preempted: it
+//! loses its blocks, waits at the head and computes its tokens again.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use workload::stream::Stream;
+
+use crate::block::{BlockId, Pool};
+use crate::content::{BlockHash, Chain, Content};
+
+/// Which sequence comes first, and which one goes when blocks run out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// First come, first served; the last to be admitted goes.
+    #[default]
+    FirstCome,
+    /// The smallest priority first, among equals the earliest; the largest goes.
+    Priority,
+}
+
+/// Drafted tokens that are proven with each token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speculation {
+    /// Tokens drafted for each step of a sequence.
+    pub drafted: u32,
+    /// Probability that a drafted token is taken when those before it were.
+    pub acceptance: f64,
+}
+
+/// What bounds a step. Names are those of vLLM's flags.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Sequences that run at a time.
+    pub max_num_seqs: u32,
+    /// Tokens computed in one step.
+    pub max_num_batched_tokens: u32,
+    /// Prompt and answer of one sequence.
+    pub max_model_len: u32,
+    /// Tokens in a block.
+    pub block_size: u32,
+    /// Blocks that sequences may use.
+    pub blocks: u32,
+    /// Whether blocks are found again.
+    pub enable_prefix_caching: bool,
+    /// Whether a prompt may be computed in several steps.
+    pub enable_chunked_prefill: bool,
+    /// The most tokens of one sequence in one step; 0 for no such limit.
+    pub long_prefill_token_threshold: u32,
+    /// Who comes first.
+    pub policy: Policy,
+    /// Blocks that an admission leaves free while others run.
+    pub watermark_blocks: u32,
+    /// Whether a whole prompt must fit before its first part is computed.
+    pub reserve_full_isl: bool,
+    /// Steps that may be under way at a time.
+    pub depth: u32,
+    /// Whether a sequence is planned again before its tokens of a step under way
+    /// are there.
+    pub plans_ahead: bool,
+    /// Drafted tokens, if any.
+    pub speculation: Option<Speculation>,
+    /// The most tokens that layers with a window look at, where there are any.
+    pub window: Option<u32>,
+    /// Of what is drawn: how many drafted tokens are taken.
+    pub seed: u64,
+}
+
+/// A request as the engine takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// The caller's number for it.
+    pub id: u64,
+    /// What it brings.
+    pub prompt: Content,
+    /// The source of its answer's tokens.
+    pub answer: u64,
+    /// The most tokens of its answer.
+    pub limit: u32,
+    /// Where the model would end by itself.
+    pub natural: Option<u32>,
+    /// Smaller comes first, under [`Policy::Priority`].
+    pub priority: i32,
+    /// When it came.
+    pub arrived_ns: u64,
+    /// Tokens at its beginning that another engine has computed and whose keys
+    /// and values are here: they need blocks and no work.
+    pub transferred: u32,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finish {
+    /// The model ended it.
+    Stop,
+    /// It reached its limit, or the model's context.
+    Length,
+    /// Its client left.
+    Abort,
+}
+
+impl Finish {
+    /// All reasons.
+    pub const ALL: &[Self] = &[Self::Stop, Self::Length, Self::Abort];
+
+    /// The name in APIs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Abort => "abort",
+        }
+    }
+}
+
+/// What became of a request, as the engine knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The caller's number for it.
+    pub id: u64,
+    /// When it came.
+    pub arrived_ns: u64,
+    /// When it was first put into a step.
+    pub scheduled_ns: u64,
+    /// When its first token was there.
+    pub first_token_ns: u64,
+    /// When its last token was there.
+    pub ended_ns: u64,
+    /// Tokens of its prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of its prompt that were found when it was first admitted.
+    pub cached_tokens: u32,
+    /// Tokens of its answer.
+    pub output_tokens: u32,
+    /// The most tokens that its answer could have had.
+    pub limit: u32,
+    /// How often it lost its blocks.
+    pub preemptions: u32,
+    /// Tokens that were computed for it, drafted ones and repeated ones too.
+    pub computed_tokens: u64,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// What one step computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Sequences in it.
+    pub sequences: u32,
+    /// Tokens computed.
+    pub tokens: u32,
+    /// Tokens of prompts among them.
+    pub prefill_tokens: u32,
+    /// Tokens whose successor is drawn, drafted ones too.
+    pub sampled: u32,
+    /// Pairs of a computed token and one that it looks at, itself too, of
+    /// sequences in their prompts.
+    pub prefill_pairs: u64,
+    /// The same of sequences in their answers.
+    pub decode_pairs: u64,
+    /// Tokens whose keys and values are read or written.
+    pub context: u64,
+    /// Pairs in layers with a window, where the model has any.
+    pub window_pairs: u64,
+    /// Tokens that those layers read or write.
+    pub window_context: u64,
+}
+
+impl Work {
+    fn add(&mut self, before: u32, computes: u32, prefills: bool, window: Option<u32>) {
+        let (before, computes) = (u64::from(before), u64::from(computes));
+        self.context += before + computes;
+        let pairs = computes * before + computes * (computes + 1) / 2;
+        if prefills {
+            self.prefill_pairs += pairs;
+        } else {
+            self.decode_pairs += pairs;
+        }
+        if let Some(window) = window.map(u64::from) {
+            // Until the window is full a token looks at all before it.
+            let growing = window.saturating_sub(before).min(computes);
+            let seen = before.min(window);
+            self.window_pairs +=
+                growing * seen + growing * (growing + 1) / 2 + (computes - growing) * window;
+            self.window_context += (before + computes).min(window + computes);
+        }
+    }
+}
+
+/// One sequence's part of a step.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    slot: u32,
+    epoch: u64,
+    /// Tokens that it had computed before.
+    before: u32,
+    /// Tokens that the step computes for it.
+    computes: u32,
+    /// Tokens that it adds to the answer.
+    produces: u32,
+}
+
+/// A step under way.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    items: Vec<Item>,
+    pub(crate) work: Work,
+    pub(crate) preempted: u32,
+}
+
+#[derive(Debug)]
+struct Sequence {
+    epoch: u64,
+    submission: Submission,
+    prompt_tokens: u32,
+    /// Tokens that exist: the prompt and the answer so far.
+    tokens: u32,
+    computed: u32,
+    /// Tokens that steps under way will add.
+    awaited: u32,
+    blocks: Vec<BlockId>,
+    hashes: Vec<BlockHash>,
+    chain: Chain,
+    /// Blocks that can be found by others.
+    named: u32,
+    scheduled_ns: Option<u64>,
+    first_token_ns: Option<u64>,
+    cached_tokens: u32,
+    preemptions: u32,
+    computed_tokens: u64,
+    ended: bool,
+}
+
+impl Sequence {
+    fn generated(&self) -> u32 {
+        self.tokens - self.prompt_tokens
+    }
+
+    /// The hash of block `number`, whose tokens exist.
+    fn hash(&mut self, number: u32) -> BlockHash {
+        while self.chain.given() <= number {
+            let hash = self.chain.next(&self.submission.prompt, self.submission.answer);
+            self.hashes.push(hash);
+        }
+        self.hashes[number as usize]
+    }
+}
+
+/// Those that wait, in the order of the policy.
+#[derive(Debug)]
+enum Waiting {
+    FirstCome(VecDeque<u32>),
+    /// Priority, arrival, order of coming, slot.
+    Priority(BinaryHeap<Reverse<(i32, u64, u64, u32)>>),
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        match self {
+            Self::FirstCome(queue) => queue.len(),
+            Self::Priority(heap) => heap.len(),
+        }
+    }
+
+    fn first(&self) -> Option<u32> {
+        match self {
+            Self::FirstCome(queue) => queue.front().copied(),
+            Self::Priority(heap) => heap.peek().map(|Reverse((_, _, _, slot))| *slot),
+        }
+    }
+
+    fn take(&mut self) {
+        match self {
+            Self::FirstCome(queue) => drop(queue.pop_front()),
+            Self::Priority(heap) => drop(heap.pop()),
+        }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        match self {
+            Self::FirstCome(queue) => queue.retain(|other| *other != slot),
+            Self::Priority(heap) => heap.retain(|Reverse((_, _, _, other))| *other != slot),
+        }
+    }
+}
+
+/// What the scheduler tells as tokens come and requests end.
+pub trait Sink {
+    /// Tokens of an answer are there.
+    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32);
+    /// A request is over; its last tokens were told.
+    fn ended(&mut self, ended: &Ended);
+}
+
+/// Sequences, who runs and who waits.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    limits: Limits,
+    pool: Pool,
+    sequences: Vec<Sequence>,
+    vacant: Vec<u32>,
+    running: Vec<u32>,
+    waiting: Waiting,
+    /// Numbers sequences and their lives between preemptions, so that what a
+    /// step under way brings is not taken for somebody else's.
+    epochs: u64,
+    prefix: PrefixCounts,
+}
+
+/// Prompt tokens looked up and found at admission; a look-up after a preemption
+/// is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefixCounts {
+    /// Looked up.
+    pub queries: u64,
+    /// Found.
+    pub hits: u64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let waiting = match limits.policy {
+            Policy::FirstCome => Waiting::FirstCome(VecDeque::new()),
+            Policy::Priority => Waiting::Priority(BinaryHeap::new()),
+        };
+        Self {
+            pool: Pool::new(limits.blocks, limits.enable_prefix_caching),
+            limits,
+            sequences: Vec::new(),
+            vacant: Vec::new(),
+            running: Vec::new(),
+            waiting,
+            epochs: 0,
+            prefix: PrefixCounts::default(),
+        }
+    }
+
+    pub(crate) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) const fn prefix(&self) -> PrefixCounts {
+        self.prefix
+    }
+
+    pub(crate) fn reset_prefix_cache(&mut self) -> bool {
+        self.pool.reset()
+    }
+
+    /// Takes a request. The caller has seen to it that prompt and limit fit the
+    /// context.
+    pub(crate) fn submit(&mut self, submission: Submission) {
+        let prompt_tokens = submission.prompt.len();
+        let epoch = self.epochs;
+        let key = (submission.priority, submission.arrived_ns, epoch);
+        self.epochs += 1;
+        let sequence = Sequence {
+            epoch,
+            prompt_tokens,
+            tokens: prompt_tokens,
+            computed: 0,
+            awaited: 0,
+            blocks: Vec::new(),
+            hashes: Vec::new(),
+            chain: Chain::new(self.limits.block_size),
+            named: 0,
+            scheduled_ns: None,
+            first_token_ns: None,
+            cached_tokens: 0,
+            preemptions: 0,
+            computed_tokens: 0,
+            ended: false,
+            submission,
+        };
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.sequences[slot as usize] = sequence;
+                slot
+            }
+            None => {
+                self.sequences.push(sequence);
+                self.sequences.len() as u32 - 1
+            }
+        };
+        match &mut self.waiting {
+            Waiting::FirstCome(queue) => queue.push_back(slot),
+            Waiting::Priority(heap) => heap.push(Reverse((key.0, key.1, key.2, slot))),
+        }
+    }
+
+    /// Plans a step; one without sequences is none. `step` is filled anew.
+    pub(crate) fn plan(&mut self, now_ns: u64, step: &mut Step) {
+        step.items.clear();
+        step.work = Work::default();
+        step.preempted = 0;
+        let mut budget = self.limits.max_num_batched_tokens;
+        self.plan_running(now_ns, &mut budget, step);
+        if step.preempted == 0 {
+            self.plan_waiting(now_ns, &mut budget, step);
+        }
+        for item in &step.items {
+            let prompt_tokens = self.sequences[item.slot as usize].prompt_tokens;
+            let decodes = item.before >= prompt_tokens;
+            let work = &mut step.work;
+            work.sequences += 1;
+            work.tokens += item.computes;
+            work.prefill_tokens += item.computes.min(prompt_tokens.saturating_sub(item.before));
+            work.sampled += match item.produces {
+                0 => 0,
+                _ if decodes => item.computes,
+                _ => 1,
+            };
+            work.add(item.before, item.computes, !decodes, self.limits.window);
+        }
+    }
+
+    fn plan_running(&mut self, now_ns: u64, budget: &mut u32, step: &mut Step) {
+        let mut place = 0;
+        while place < self.running.len() && *budget > 0 {
+            let slot = self.running[place];
+            let Some(new) = self.due(slot, *budget) else {
+                place += 1;
+                continue;
+            };
+            let mut has_blocks = self.grow(slot, new);
+            while !has_blocks {
+                let (victim, at) = self.victim();
+                if at < place {
+                    // It was planned already, which only a priority can undo.
+                    place -= 1;
+                    if let Some(item) = step.items.iter().position(|item| item.slot == victim) {
+                        *budget += step.items.remove(item).computes;
+                    }
+                }
+                self.preempt(victim, at);
+                step.preempted += 1;
+                if victim == slot {
+                    break;
+                }
+                has_blocks = self.grow(slot, new);
+            }
+            if !has_blocks {
+                break;
+            }
+            *budget -= self.run(now_ns, slot, new, step);
+            place += 1;
+        }
+    }
+
+    /// Tokens that a running sequence can compute next; none where it waits for
+    /// tokens of a step under way.
+    fn due(&self, slot: u32, budget: u32) -> Option<u32> {
+        let sequence = &self.sequences[slot as usize];
+        let known = sequence.tokens + sequence.awaited;
+        // What is awaited ends it for certain.
+        let full = sequence.generated() + sequence.awaited >= sequence.submission.limit
+            || known >= self.limits.max_model_len;
+        if sequence.awaited > 0 && (full || !self.limits.plans_ahead) {
+            return None;
+        }
+        let new = self.at_most(known - sequence.computed).min(budget);
+        (new > 0).then_some(new)
+    }
+
+    /// So many tokens, within what one sequence may have of a step.
+    fn at_most(&self, tokens: u32) -> u32 {
+        match self.limits.long_prefill_token_threshold {
+            0 => tokens,
+            threshold => tokens.min(threshold),
+        }
+    }
+
+    /// Puts a sequence that has its blocks into the step. Gives the tokens that
+    /// this takes of the budget.
+    fn run(&mut self, now_ns: u64, slot: u32, new: u32, step: &mut Step) -> u32 {
+        let (produced, drafted) = self.produced(slot, new);
+        let sequence = &mut self.sequences[slot as usize];
+        sequence.scheduled_ns.get_or_insert(now_ns);
+        let before = sequence.computed;
+        let computes = new + drafted;
+        // Of drafted tokens those that are taken have been computed.
+        let advances = if drafted > 0 { produced } else { new };
+        sequence.computed += advances;
+        sequence.awaited += produced;
+        sequence.computed_tokens += u64::from(computes);
+        let epoch = sequence.epoch;
+        step.items.push(Item { slot, epoch, before, computes, produces: produced });
+        computes
+    }
+
+    /// Tokens that a sequence adds to its answer when it computes `new`, and the
+    /// drafted tokens that are computed for it besides.
+    fn produced(&self, slot: u32, new: u32) -> (u32, u32) {
+        let sequence = &self.sequences[slot as usize];
+        let known = sequence.tokens + sequence.awaited;
+        if sequence.computed + new < known {
+            return (0, 0);
+        }
+        let speculation =
+            self.limits.speculation.filter(|_| sequence.computed >= sequence.prompt_tokens);
+        let Some(Speculation { drafted, acceptance }) = speculation else { return (1, 0) };
+        let generated = sequence.generated() + sequence.awaited;
+        // Drawn by place in the answer, so that a preemption changes nothing.
+        let number = sequence.submission.answer ^ (u64::from(generated) << 40);
+        let mut stream = Stream::numbered(self.limits.seed, "accepted drafts", number);
+        let taken = (0..drafted).take_while(|_| stream.chance(acceptance)).count() as u32;
+        let left = sequence.submission.limit.saturating_sub(generated);
+        ((1 + taken).min(left.max(1)), drafted)
+    }
+
+    /// Takes the blocks for `new` more tokens of a sequence; false, and nothing
+    /// is taken, where they are not free.
+    fn grow(&mut self, slot: u32, new: u32) -> bool {
+        let drafted = self.drafted_by(slot);
+        let sequence = &self.sequences[slot as usize];
+        let until = (sequence.computed + new + drafted).min(self.limits.max_model_len);
+        let wanted = until.div_ceil(self.limits.block_size) as usize;
+        let missing = wanted.saturating_sub(sequence.blocks.len()) as u32;
+        if missing > self.pool.free() {
+            return false;
+        }
+        self.take_blocks(slot, missing, new);
+        true
+    }
+
+    fn drafted_by(&self, slot: u32) -> u32 {
+        let sequence = &self.sequences[slot as usize];
+        let decodes = sequence.computed >= sequence.prompt_tokens;
+        self.limits.speculation.filter(|_| decodes).map_or(0, |speculation| speculation.drafted)
+    }
+
+    /// Gives a sequence blocks, and makes those findable that are full once
+    /// `new` more tokens are computed. They are so at once: what comes later in
+    /// this step reads them after they are written.
+    fn take_blocks(&mut self, slot: u32, missing: u32, new: u32) {
+        let sequence = &mut self.sequences[slot as usize];
+        for _ in 0..missing {
+            sequence.blocks.push(self.pool.take());
+        }
+        if !self.limits.enable_prefix_caching {
+            return;
+        }
+        let full = (sequence.computed + new).min(sequence.tokens) / self.limits.block_size;
+        while sequence.named < full {
+            let number = sequence.named;
+            let hash = sequence.hash(number);
+            self.pool.name(sequence.blocks[number as usize], hash);
+            sequence.named += 1;
+        }
+    }
+
+    /// Who loses its blocks, and its place among those that run.
+    fn victim(&self) -> (u32, usize) {
+        let last = self.running.len() - 1;
+        let at = match self.limits.policy {
+            Policy::FirstCome => last,
+            Policy::Priority => (0..=last)
+                .max_by_key(|at| {
+                    let submission = &self.sequences[self.running[*at] as usize].submission;
+                    (submission.priority, submission.arrived_ns, *at)
+                })
+                .unwrap_or(last),
+        };
+        (self.running[at], at)
+    }
+
+    fn preempt(&mut self, slot: u32, at: usize) {
+        self.running.remove(at);
+        let sequence = &mut self.sequences[slot as usize];
+        let blocks = std::mem::take(&mut sequence.blocks);
+        self.pool.release(&blocks);
+        sequence.named = 0;
+        sequence.computed = 0;
+        // Tokens of steps under way are lost with their blocks.
+        sequence.awaited = 0;
+        sequence.epoch = self.epochs;
+        self.epochs += 1;
+        sequence.preemptions += 1;
+        // What another engine computed is gone too.
+        sequence.submission.transferred = 0;
+        let key = (sequence.submission.priority, sequence.submission.arrived_ns, sequence.epoch);
+        match &mut self.waiting {
+            Waiting::FirstCome(queue) => queue.push_front(slot),
+            Waiting::Priority(heap) => heap.push(Reverse((key.0, key.1, key.2, slot))),
+        }
+    }
+
+    fn plan_waiting(&mut self, now_ns: u64, budget: &mut u32, step: &mut Step) {
+        while *budget > 0 && self.running.len() < self.limits.max_num_seqs as usize {
+            let Some(slot) = self.waiting.first() else { return };
+            let Some(new) = self.admit(slot, *budget) else { return };
+            self.waiting.take();
+            self.running.push(slot);
+            *budget -= self.run(now_ns, slot, new, step);
+        }
+    }
+
+    /// Gives a waiting sequence what it needs to compute its first tokens, and
+    /// their number; none, and nothing is given, where it does not fit.
+    fn admit(&mut self, slot: u32, budget: u32) -> Option<u32> {
+        let block_size = self.limits.block_size;
+        let hits = self.look_up(slot);
+        let sequence = &self.sequences[slot as usize];
+        let found = hits.len() as u32 * block_size;
+        // What was transferred counts from the beginning, found or not.
+        let computed = found.max(sequence.submission.transferred.min(sequence.tokens - 1));
+        let new = self.at_most(sequence.tokens - computed);
+        if !self.limits.enable_chunked_prefill && new > budget {
+            return None;
+        }
+        let new = new.min(budget);
+        let watermark = if self.running.is_empty() { 0 } else { self.limits.watermark_blocks };
+        // A found block that nobody uses is taken from the free ones too.
+        let revived = hits.iter().filter(|id| self.pool.is_free(**id)).count() as u32;
+        let needs =
+            |tokens: u32| tokens.div_ceil(block_size) - hits.len() as u32 + revived + watermark;
+        let whole = self.limits.reserve_full_isl && needs(sequence.tokens) > self.pool.free();
+        if whole || needs(computed + new) > self.pool.free() {
+            return None;
+        }
+        hits.iter().for_each(|id| self.pool.share(*id));
+        let sequence = &mut self.sequences[slot as usize];
+        if self.limits.enable_prefix_caching && sequence.preemptions == 0 {
+            sequence.cached_tokens = found;
+            self.prefix.queries += u64::from(sequence.prompt_tokens);
+            self.prefix.hits += u64::from(found);
+        }
+        sequence.named = hits.len() as u32;
+        sequence.blocks = hits;
+        sequence.computed = computed;
+        let missing = (computed + new).div_ceil(block_size) - sequence.blocks.len() as u32;
+        self.take_blocks(slot, missing, new);
+        Some(new)
+    }
+
+    /// The blocks of the sequence's beginning that are there, up to the first
+    /// that is not. The last token is computed in any case: its successor is
+    /// drawn from it.
+    fn look_up(&mut self, slot: u32) -> Vec<BlockId> {
+        let mut hits = Vec::new();
+        if !self.limits.enable_prefix_caching {
+            return hits;
+        }
+        let sequence = &mut self.sequences[slot as usize];
+        for number in 0..(sequence.tokens - 1) / self.limits.block_size {
+            match self.pool.find(sequence.hash(number)) {
+                Some(id) => hits.push(id),
+                None => break,
+            }
+        }
+        hits
+    }
+
+    /// Takes in what a step that has ended produced.
+    pub(crate) fn finish(&mut self, step: &Step, now_ns: u64, sink: &mut impl Sink) {
+        let mut any_ended = false;
+        for item in step.items.iter().filter(|item| item.produces > 0) {
+            let limits = &self.limits;
+            let sequence = &mut self.sequences[item.slot as usize];
+            if sequence.epoch != item.epoch || sequence.ended {
+                continue;
+            }
+            sequence.awaited -= item.produces;
+            let submission = &sequence.submission;
+            let natural = submission.natural.filter(|natural| *natural <= submission.limit);
+            let until = natural.unwrap_or(submission.limit);
+            let before = sequence.tokens - sequence.prompt_tokens;
+            let room = limits.max_model_len - sequence.tokens;
+            let produced = item.produces.min(until - before).min(room);
+            sequence.tokens += produced;
+            sequence.first_token_ns.get_or_insert(now_ns);
+            sink.tokens(submission.id, now_ns, produced);
+            let generated = before + produced;
+            if generated >= until || sequence.tokens >= limits.max_model_len {
+                let stops = natural.is_some_and(|natural| generated >= natural);
+                let finish = if stops { Finish::Stop } else { Finish::Length };
+                any_ended = true;
+                self.end(item.slot, now_ns, finish, sink);
+            }
+        }
+        if any_ended {
+            self.drop_ended();
+        }
+    }
+
+    /// Ends a request whose client left; false where it is over already.
+    pub(crate) fn abort(&mut self, id: u64, now_ns: u64, sink: &mut impl Sink) -> bool {
+        let is_it = |sequence: &Sequence| sequence.submission.id == id && !sequence.ended;
+        let Some(slot) = self.sequences.iter().position(is_it) else { return false };
+        let slot = slot as u32;
+        self.waiting.remove(slot);
+        self.end(slot, now_ns, Finish::Abort, sink);
+        if self.running.contains(&slot) {
+            self.drop_ended();
+        } else {
+            self.vacant.push(slot);
+        }
+        true
+    }
+
+    fn end(&mut self, slot: u32, now_ns: u64, finish: Finish, sink: &mut impl Sink) {
+        let sequence = &mut self.sequences[slot as usize];
+        sequence.ended = true;
+        let blocks = std::mem::take(&mut sequence.blocks);
+        self.pool.release(&blocks);
+        sink.ended(&Ended {
+            id: sequence.submission.id,
+            arrived_ns: sequence.submission.arrived_ns,
+            scheduled_ns: sequence.scheduled_ns.unwrap_or(now_ns),
+            first_token_ns: sequence.first_token_ns.unwrap_or(now_ns),
+            ended_ns: now_ns,
+            prompt_tokens: sequence.prompt_tokens,
+            cached_tokens: sequence.cached_tokens,
+            output_tokens: sequence.generated(),
+            limit: sequence.submission.limit,
+            preemptions: sequence.preemptions,
+            computed_tokens: sequence.computed_tokens,
+            finish,
+        });
+    }
+
+    /// Frees the places of what has ended among those that run.
+    fn drop_ended(&mut self) {
+        let (sequences, vacant) = (&mut self.sequences, &mut self.vacant);
+        self.running.retain(|slot| {
+            let ended = sequences[*slot as usize].ended;
+            if ended {
+                vacant.push(*slot);
+            }
+            !ended
+        });
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the engine model from outside.
+
+mod whole;
