@@ -7,5 +7,6 @@ pub(crate) mod import;
 pub(crate) mod report;
 pub(crate) mod runs;
 pub(crate) mod selftest;
+mod session;
 pub(crate) mod sim;
 pub(crate) mod ui;
