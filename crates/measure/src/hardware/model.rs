@@ -78,7 +78,8 @@ pub struct ModelShape {
     pub id: Cow<'static, str>,
     /// Its name in texts.
     pub name: Cow<'static, str>,
-    /// Repositories of Hugging Face that hold models of this shape.
+    /// Repositories of Hugging Face that hold models of this shape, but perhaps
+    /// for the context and the padding of the vocabulary.
     pub repositories: &'static [&'static str],
     /// Layers.
     pub layers: u32,
@@ -171,8 +172,8 @@ impl ModelShape {
             Attention::Latent { kv_rank, nope_dim, rope_dim, value_dim, .. } => {
                 let doubled_heads = 2.0 * f64::from(self.heads);
                 let rank = f64::from(kv_rank);
-                let made_again = cached * rank * f64::from(nope_dim + value_dim);
-                let plain = all * f64::from(nope_dim + rope_dim + value_dim) + made_again;
+                let made_again = cached * rank * sum([nope_dim, value_dim]);
+                let plain = all * sum([nope_dim, rope_dim, value_dim]) + made_again;
                 let absorbed = all * (2.0 * rank + f64::from(rope_dim));
                 doubled_heads * layers * plain.min(absorbed)
             }
@@ -305,13 +306,13 @@ impl ModelShape {
                 2.0 * hidden * f64::from(self.head_dim) * (heads + f64::from(self.kv_heads))
             }
             Attention::Latent { q_rank, kv_rank, nope_dim, rope_dim, value_dim } => {
-                let query = heads * f64::from(nope_dim + rope_dim);
+                let query = heads * sum([nope_dim, rope_dim]);
                 let queries = match q_rank {
                     Some(rank) => f64::from(rank) * (hidden + query),
                     None => hidden * query,
                 };
-                let down = hidden * f64::from(kv_rank + rope_dim);
-                let up = f64::from(kv_rank) * heads * f64::from(nope_dim + value_dim);
+                let down = hidden * sum([kv_rank, rope_dim]);
+                let up = f64::from(kv_rank) * heads * sum([nope_dim, value_dim]);
                 queries + down + up + heads * f64::from(value_dim) * hidden
             }
         }
@@ -320,10 +321,15 @@ impl ModelShape {
     fn kv_bytes_per_token_and_layer(&self, precision: Precision) -> f64 {
         let values = match self.attention {
             Attention::Grouped { .. } => 2.0 * f64::from(self.kv_heads) * f64::from(self.head_dim),
-            Attention::Latent { kv_rank, rope_dim, .. } => f64::from(kv_rank + rope_dim),
+            Attention::Latent { kv_rank, rope_dim, .. } => sum([kv_rank, rope_dim]),
         };
         values * precision.bytes_per_value()
     }
+}
+
+/// Added as floating point: of widths from a file the sum may not fit 32 bits.
+fn sum<const N: usize>(widths: [u32; N]) -> f64 {
+    widths.into_iter().map(f64::from).sum()
 }
 
 /// Pairs of a new token with one that it looks at, itself among them.
