@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod head;
 pub mod history;
 pub mod http1;
+pub mod hugging_face_config;
 pub mod json;
 pub mod lengths;
 pub mod media;
