@@ -8,6 +8,7 @@ pub mod content;
 pub mod document;
 pub mod explain;
 pub mod glossary;
+pub mod hardware_page;
 pub mod html;
 pub mod lang;
 pub mod markdown;

@@ -35,6 +35,13 @@ pub fn count(value: u64) -> String {
     if value < 10_000 { text } else { grouped(&text) }
 }
 
+/// A figure of a data sheet, as it is stated: at most three decimals, and none
+/// that are zero.
+pub fn stated(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A share as percent. Only a whole reads 100 % and only nothing reads 0 %:
 /// one bad request in ten thousand must not round away.
 pub fn percent(share: f64) -> String {
@@ -89,6 +96,12 @@ fn grouped(digits: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stated_figures_keep_their_digits_and_lose_empty_ones() {
+        let shown = [1871.2, 131_072.0, 0.3, 2.039, 100.0, 0.1 + 0.2].map(stated);
+        assert_eq!(shown, ["1871.2", "131072", "0.3", "2.039", "100", "0.3"]);
+    }
 
     #[test]
     fn three_digits_are_enough_for_people() {

@@ -106,7 +106,7 @@ pub struct ModelShape {
     pub stated_parameters_billion: Option<f64>,
     /// Where the figures are from.
     pub source: Cow<'static, str>,
-    /// True where the figures were read in that source.
+    /// True where the figures of the shape were read in that source.
     pub verified: bool,
 }
 

@@ -175,7 +175,7 @@ pub static MODELS: &[ModelShape] = &[
             shared_experts: 1,
             intermediate: 8192,
             dense_layers: 0,
-            dense_intermediate: 16_384,
+            dense_intermediate: 0,
         },
         Facts { context: 10_485_760, tied: false, billion: 109.0, source: AIC },
     ),
@@ -647,7 +647,11 @@ pub static MODELS: &[ModelShape] = &[
     ),
     row(
         ("kimi-k2", "Kimi K2"),
-        &["moonshotai/Kimi-K2-Instruct", "moonshotai/Kimi-K2-Instruct-0905"],
+        &[
+            "moonshotai/Kimi-K2-Instruct",
+            "moonshotai/Kimi-K2-Instruct-0905",
+            "moonshotai/Kimi-K2.5",
+        ],
         Sizes { layers: 61, hidden: 7168, heads: 64, kv_heads: 64, head_dim: 192, vocab: 163_840 },
         LATENT,
         FeedForward::Mixture {
@@ -662,7 +666,12 @@ pub static MODELS: &[ModelShape] = &[
     ),
     row(
         ("minimax-m2", "MiniMax-M2"),
-        &["MiniMaxAI/MiniMax-M2", "MiniMaxAI/MiniMax-M2.1", "MiniMaxAI/MiniMax-M2.5"],
+        &[
+            "MiniMaxAI/MiniMax-M2",
+            "MiniMaxAI/MiniMax-M2.1",
+            "MiniMaxAI/MiniMax-M2.5",
+            "MiniMaxAI/MiniMax-M2.7",
+        ],
         Sizes { layers: 62, hidden: 3072, heads: 48, kv_heads: 8, head_dim: 128, vocab: 200_064 },
         FULL,
         mixture(256, 8, 1536),
