@@ -292,8 +292,8 @@ impl<'a> Members<'a> {
         types.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// How many of the layers have the window: what the file lists, else every
-    /// layer but each n-th, else all of them.
+    /// How many of the layers have the window: what the file lists, else those
+    /// behind the first few (Qwen), else every layer but each n-th, else all.
     fn narrow_layers(&self, layers: u32) -> Result<u32, ConfigurationError> {
         let (mut listed, mut narrow) = (0, 0);
         for kind in self.layer_types() {
@@ -302,6 +302,9 @@ impl<'a> Members<'a> {
         }
         if listed > 0 {
             return Ok(narrow.min(layers));
+        }
+        if let Some(first) = self.value("max_window_layers") {
+            return Ok(layers - whole("max_window_layers", first, 0, LARGEST)?.min(layers));
         }
         let every = match self.optional("sliding_window_pattern")? {
             Some(every) => Some(every),

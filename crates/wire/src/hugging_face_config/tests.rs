@@ -317,6 +317,12 @@ fn layers_with_experts_and_with_windows_are_counted_however_they_are_told() {
     assert_eq!(read.shape.feed_forward, expected);
     let window = Some(Window { tokens: 128, layers: 6 });
     assert_eq!(read.shape.attention, Attention::Grouped { window });
+    let behind = json!({
+        "use_sliding_window": true, "sliding_window": 128, "max_window_layers": 5,
+    });
+    let behind = of(&with(whole.clone(), &behind)).unwrap();
+    let window = Some(Window { tokens: 128, layers: 3 });
+    assert_eq!(behind.shape.attention, Attention::Grouped { window });
     let marked = json!({
         "num_experts": 4, "num_experts_per_tok": 2, "moe_layer_freq": [0, 0, 1, 1, 1, 1, 1, 1],
         "shared_expert_intermediate_size": 100,
