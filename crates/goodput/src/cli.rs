@@ -1,12 +1,14 @@
 //! The command line: subcommands, their arguments, and who runs them.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use measure::Span;
 
 use report::lang::Lang;
 
 use crate::command::{
-    bench, explain, export, import, report as report_command, runs, selftest, sim, ui,
+    bench, explain, export, import, report as report_command, runs, selftest, sim, simulate, ui,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -99,7 +101,8 @@ fn command() -> Command {
             Command::new("sim")
                 .about("The embedded engine")
                 .subcommand_required(true)
-                .subcommand(serve_command()),
+                .subcommand(serve_command())
+                .subcommand(simulate_command()),
         )
         .mut_subcommands(with_exit_codes)
 }
@@ -141,6 +144,15 @@ fn serve_command() -> Command {
         .arg(Arg::new("role-at-accept").long("role-at-accept").action(ArgAction::SetTrue).help("Send the role event when the request is accepted"))
         .arg(Arg::new("cases").long("cases").value_name("DIR").help("Play the cases of DIR/cases.json: POST /CASE-ID/… answers with its bytes on its time line"))
         .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Write true instants to this file at the end"))
+}
+
+fn simulate_command() -> Command {
+    let command = Command::new("run")
+        .about("Run a load against the engine model in virtual time, with the flags of bench")
+        .arg(Arg::new("set").long("set").value_name("NAME=VALUE").action(ArgAction::Append).help("A setting of the engine, such as max_num_seqs=64; several times. A wrong name lists the near ones"))
+        .arg(Arg::new("network").long("network").value_name("D").help("Time from the client to the engine and back, half of it each way [0ms]"))
+        .arg(Arg::new("no-events").long("no-events").action(ArgAction::SetTrue).help("Keep the first and the last event of each request only: gaps between tokens are not known then"));
+    flags::add_to(command)
 }
 
 fn ui_command() -> Command {
@@ -271,24 +283,37 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
         ),
         Some(("sim", matches)) => match matches.subcommand() {
             Some(("serve", matches)) => serve(matches),
+            Some(("run", matches)) => simulate(matches),
             _ => unreachable!("clap asks for a subcommand"),
         },
         _ => unreachable!("clap asks for a subcommand"),
     }
 }
 
+fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let network = matches.get_one::<String>("network").map_or(Ok(Span::ZERO), |text| {
+        flags::parse_duration(text).ok_or_else(|| {
+            Failure::from(UsageError::new("--network", "is not a duration; write 2ms"))
+        })
+    })?;
+    simulate::run(
+        &collected(matches)?,
+        &simulate::Asked {
+            set: matches
+                .get_many::<String>("set")
+                .unwrap_or_default()
+                .map(String::as_str)
+                .collect(),
+            one_way: Span::from_us(network.us() / 2),
+            keep_events: !matches.get_flag("no-events"),
+        },
+    )
+}
+
 /// The settings of `bench`, with the positional address.
 fn settings(matches: &ArgMatches) -> Result<Settings, Failure> {
-    let mut settings = Settings::collect(
-        matches,
-        |name| std::env::var(name).ok(),
-        |path| {
-            let bytes = store::read_file(path.as_ref(), 1 << 20)
-                .map_err(|error| UsageError::new("--config", error))?;
-            String::from_utf8(bytes)
-                .map_err(|_| UsageError::new("--config", format!("{path} is not UTF-8")))
-        },
-    )?;
+    let mut settings = collected(matches)?;
+
     let words: Vec<&String> = matches.get_many::<String>("address").unwrap_or_default().collect();
     let address = match words.as_slice() {
         [] => None,
@@ -308,6 +333,21 @@ fn settings(matches: &ArgMatches) -> Result<Settings, Failure> {
         }
         settings.set("url", address.clone());
     }
+    Ok(settings)
+}
+
+/// The flags of the table, wherever they were given.
+fn collected(matches: &ArgMatches) -> Result<Settings, Failure> {
+    let settings = Settings::collect(
+        matches,
+        |name| std::env::var(name).ok(),
+        |path| {
+            let bytes = store::read_file(path.as_ref(), 1 << 20)
+                .map_err(|error| UsageError::new("--config", error))?;
+            String::from_utf8(bytes)
+                .map_err(|_| UsageError::new("--config", format!("{path} is not UTF-8")))
+        },
+    )?;
     Ok(settings)
 }
 

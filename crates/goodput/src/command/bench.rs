@@ -222,7 +222,11 @@ pub(super) fn take_notes(plan: &mut Plan, schedule: &Schedule, notes: &[Note]) {
 }
 
 /// Prints what would be done.
-pub(super) fn dry_run(settings: &Settings, plan: &Plan, schedule: &Schedule) -> Result<Exit, Failure> {
+pub(super) fn dry_run(
+    settings: &Settings,
+    plan: &Plan,
+    schedule: &Schedule,
+) -> Result<Exit, Failure> {
     // A digest draws every request, so it is taken once.
     let (hash, phases) = (schedule.hash(), schedule.phases());
     let arrivals: Vec<f64> = schedule.arrivals().map(At::ms).collect();
@@ -311,4 +315,3 @@ fn phase_table(phases: &[Phase]) -> String {
     }
     table
 }
-

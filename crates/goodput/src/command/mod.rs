@@ -9,4 +9,5 @@ pub(crate) mod runs;
 pub(crate) mod selftest;
 mod session;
 pub(crate) mod sim;
+pub(crate) mod simulate;
 pub(crate) mod ui;

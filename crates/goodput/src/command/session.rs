@@ -275,7 +275,12 @@ const fn stopped(early: Option<&Early>) -> bool {
 
 impl Finished {
     /// Shows the report and writes what was asked for.
-    pub(super) fn publish(&self, settings: &Settings, plan: &Plan, outputs: Outputs) -> Result<Exit, Failure> {
+    pub(super) fn publish(
+        &self,
+        settings: &Settings,
+        plan: &Plan,
+        outputs: Outputs,
+    ) -> Result<Exit, Failure> {
         let Outputs { json, copy, pages, lang } = outputs;
         let object = wire::summary::to_json(&self.summary);
         let mut text = output::report(&self.summary, plan.rows.as_deref(), lang, json.is_stdout());
