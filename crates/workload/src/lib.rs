@@ -8,6 +8,7 @@
 pub mod arrival;
 pub mod batch;
 pub mod choice;
+pub mod clients;
 pub mod conversation;
 pub mod digest;
 pub mod length;
@@ -33,6 +34,7 @@ mod words;
 pub use arrival::{Arrivals, Dispersion, Pace, Process, index_of_dispersion};
 pub use batch::{Batch, BatchError, Ranking};
 pub use choice::{Assignment, Choice, ChoiceError, named_weight};
+pub use clients::{Active, Client, Clients, Gaps, Origin, Sizes};
 pub use conversation::{Conversation, Conversations, History, Script, Turn, TurnCount, Turns};
 pub use length::{Bell, Bucket, Histogram, LengthError, Lengths, MAX_TOKENS};
 pub use lexicon::{Lexicon, LexiconError};
