@@ -24,6 +24,7 @@ pub mod lengths;
 pub mod mooncake;
 mod parquet_rows;
 pub mod questions;
+pub mod servegen;
 mod sessions;
 pub mod sharegpt;
 pub mod sonnet;
@@ -500,6 +501,11 @@ fn each_line<'b>(
             take(notes, line);
         }
     }
+}
+
+/// The lines of a file that are not blank, with their numbers.
+fn each_line_of(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    lines(bytes).filter(|line| !is_blank(line.bytes)).map(|line| (line.number, line.bytes))
 }
 
 /// What the parser says, without the line number that it counts inside the
