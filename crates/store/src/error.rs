@@ -110,6 +110,20 @@ pub enum StoreError {
         /// The limit.
         limit_bytes: u64,
     },
+    /// A file where a folder is wanted.
+    #[error("{} is not a folder", path.display())]
+    NotAFolder {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A folder with more in it than is looked at.
+    #[error("{} holds more than {limit} files; is it the right folder?", path.display())]
+    TooMany {
+        /// The folder.
+        path: PathBuf,
+        /// The limit.
+        limit: usize,
+    },
     /// A name that would lead out of its directory.
     #[error("{name:?} is not a plain file name; a file of a run lies in the run's own directory")]
     BadName {

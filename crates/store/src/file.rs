@@ -31,6 +31,29 @@ pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
+/// The names of what lies in a folder of at most `limit` things, in order.
+/// Names that are not UTF-8 are passed over.
+///
+/// # Errors
+///
+/// [`StoreError::NotAFolder`], [`StoreError::TooMany`], and [`StoreError::Io`]
+/// when it cannot be read.
+pub fn names_in(folder: &Path, limit: usize) -> Result<Vec<String>, StoreError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => StoreError::NotAFolder { path: folder.to_owned() },
+        _ => StoreError::io("read", folder)(error),
+    };
+    let mut names = Vec::new();
+    for (place, entry) in fs::read_dir(folder).map_err(failed)?.enumerate() {
+        if place == limit {
+            return Err(StoreError::TooMany { path: folder.to_owned(), limit });
+        }
+        names.extend(entry.map_err(failed)?.file_name().into_string());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// Writes a file as a whole: whoever looks sees the old bytes or the new ones.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ mod runs;
 
 pub use directory::{Joined, RunDirectory};
 pub use error::StoreError;
-pub use file::{Appended, Output, read_file, write_file_atomic};
+pub use file::{Appended, Output, names_in, read_file, write_file_atomic};
 pub use id::{IdError, RunId};
 pub use part::{PART_EVENTS, PART_ROWS, PART_SPAN, PartSink, PartWriter};
 pub use runs::{Note, OpenRun, Rows, RunEntry, list_runs, open_run, remove_run, run_in, trash};

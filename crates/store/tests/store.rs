@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use measure::{At, Carries, Event, Planned, Record};
 use store::{
     Appended, Joined, Note, Output, PART_SPAN, PartWriter, RunDirectory, RunId, StoreError,
-    list_runs, open_run, read_file, remove_run, run_in, trash, write_file_atomic,
+    list_runs, names_in, open_run, read_file, remove_run, run_in, trash, write_file_atomic,
 };
 use wire::notes::Notes;
 
@@ -83,6 +83,19 @@ fn flip_a_bit(path: &Path) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(path, bytes).expect("the disk takes all");
+}
+
+#[test]
+fn the_names_in_a_folder_come_in_order_and_under_a_limit() {
+    let folder = Folder::new();
+    for name in ["b", "a", "c"] {
+        fs::write(folder.join(name), "").expect("the disk takes it");
+    }
+    assert_eq!(names_in(&folder.0, 3).expect("it is a folder"), ["a", "b", "c"]);
+    let refused = |path: &Path, limit| names_in(path, limit).expect_err("refused").to_string();
+    assert!(refused(&folder.0, 2).contains("holds more than 2 files; is it the right folder?"));
+    assert!(refused(&folder.join("a"), 3).ends_with("a is not a folder"));
+    assert!(refused(&folder.join("no"), 3).contains("check the path"));
 }
 
 #[test]
