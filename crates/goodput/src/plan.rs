@@ -35,6 +35,7 @@ mod mix;
 pub(crate) mod objective;
 mod prefix;
 mod routing;
+mod servegen;
 mod trace;
 mod turns;
 

@@ -10,12 +10,12 @@ use wire::api::Api;
 use wire::dataset::DatasetNotes;
 use wire::dataset::columns::{Columns, Field};
 use wire::dataset::sonnet;
-use wire::dataset::table::{Answers, DATASETS, Entry, Options, Rows, WRITTEN, named};
+use wire::dataset::table::{Answers, DATASETS, Entry, Options, Read, Rows, WRITTEN, named};
 use workload::prompt::{Order, PromptSource};
 use workload::schedule::OutputLength;
 use workload::{Conversation, Lengths, Prompt, Replay, Tokenizer, estimate_tokens};
 
-use super::trace;
+use super::{servegen, trace};
 use crate::flags::Reader;
 
 /// Largest file that is read.
@@ -74,32 +74,20 @@ pub(super) fn read(
         |named: &str| beside(settings.text("dataset-path").unwrap_or_default(), named, open);
     let options = options(reader, entry, &count, &beside)?;
     let Some(path) = reader.settings.text("dataset-path") else {
-        let rule = format!("--dataset-name {} needs a file: {}", entry.name, entry.file);
+        let kind = if matches!(entry.read, Read::Folder) { "folder" } else { "file" };
+        let rule = format!("--dataset-name {} needs a {kind}: {}", entry.name, entry.file);
         reader.wrong("dataset-path", rule);
         return None;
     };
-    let bytes = match open(path, LIMIT) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            let hint = entry.path_hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            reader.wrong("dataset-path", format!("{error}{hint}"));
-            return None;
-        }
-    };
-    let (mut rows, mut notes) = entry.load(bytes, &options);
-    if let Some(refused) = &notes.refused {
-        reader.wrong("dataset-path", format!("{path}: {refused}"));
-        return None;
-    }
-    if rows.is_empty() {
-        reader.wrong("dataset-path", format!("{path} has no usable row: {}", reasons(&notes)));
-        return None;
-    }
     let replayed = trace::is_replayed(reader, Some(entry));
+    let window = if replayed { trace::window(reader) } else { None };
+    let Loaded { mut rows, mut notes, said: of_folder } = match entry.read {
+        Read::File(_) => file(reader, open, entry, path, &options)?,
+        Read::Folder => folder(reader, open, entry, path, (replayed, window))?,
+    };
     let usable = rows.len();
     let replay = if replayed {
         let times = std::mem::take(&mut notes.times);
-        let window = trace::window(reader);
         Some(trace::replay(reader, path, &mut rows, times, window)?)
     } else {
         None
@@ -108,6 +96,7 @@ pub(super) fn read(
     let mut facts = facts(&format!("{} {path}", entry.name), &rows, &output);
     facts.tokenizer = tokenizer.map(|tokenizer| tokenizer.name().to_owned());
     facts.notes.extend(entry.note.map(str::to_owned));
+    facts.notes.extend(of_folder);
     facts.notes.extend(said(&rows, &notes, api));
     facts.notes.extend(unused(reader, entry));
     facts.notes.extend(trace::said(reader, entry, replay.as_ref(), usable));
@@ -121,6 +110,62 @@ pub(super) fn read(
         }
     };
     Some(Data { prompts, output, facts, replay, conversations })
+}
+
+/// What was read from disk.
+struct Loaded {
+    rows: Rows,
+    notes: DatasetNotes,
+    /// What must be said of a folder.
+    said: Vec<String>,
+}
+
+/// Reads a data set of one file.
+fn file(
+    reader: &mut Reader<'_>,
+    open: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    entry: &Entry,
+    path: &str,
+    options: &Options<'_>,
+) -> Option<Loaded> {
+    let bytes = match open(path, LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let hint = entry.path_hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            reader.wrong("dataset-path", format!("{error}{hint}"));
+            return None;
+        }
+    };
+    let (rows, notes) = entry.load(bytes, options)?;
+    if let Some(refused) = &notes.refused {
+        reader.wrong("dataset-path", format!("{path}: {refused}"));
+        return None;
+    }
+    if rows.is_empty() {
+        reader.wrong("dataset-path", format!("{path} has no usable row: {}", reasons(&notes)));
+        return None;
+    }
+    Some(Loaded { rows, notes, said: Vec::new() })
+}
+
+/// Draws the rows of a folder of client traces.
+fn folder(
+    reader: &mut Reader<'_>,
+    open: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    entry: &Entry,
+    path: &str,
+    (replayed, window): (bool, Option<trace::Window>),
+) -> Option<Loaded> {
+    // What is wrong with these two is told where they belong.
+    let quiet = |flag: &str| reader.settings.text(flag).map(str::trim);
+    let count = quiet("num-prompts").and_then(|text| text.parse().ok());
+    let seed = quiet("seed").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let count = count.filter(|count| *count > 0);
+    let asked = servegen::Asked { replayed, window, count, seed };
+    let hint = entry.path_hint.unwrap_or_default();
+    let drawn = servegen::read(reader, open, path, hint, &asked)?;
+    let notes = DatasetNotes { times: drawn.times, ..DatasetNotes::default() };
+    Some(Loaded { rows: drawn.rows, notes, said: drawn.said })
 }
 
 /// Opens a file that a row names: from the folder of the data set, so that the

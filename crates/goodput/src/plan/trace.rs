@@ -36,7 +36,7 @@ pub(super) fn is_replayed(reader: &mut Reader<'_>, entry: Option<&Entry>) -> boo
             } else {
                 format!(
                     "{name} has no times to replay; give a trace: --dataset-name azure, mooncake, \
-                     timed_trace or burstgpt"
+                     timed_trace, burstgpt or servegen"
                 )
             };
             reader.wrong(flag, rule);

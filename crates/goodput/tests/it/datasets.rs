@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wire::dataset::table::DATASETS;
+use wire::dataset::table::{DATASETS, Read};
 
 use crate::program::{Told, Workplace};
 use crate::servers::engine;
@@ -56,6 +56,18 @@ fn content_of(name: &str) -> &'static str {
     FILES.iter().find(|(other, _)| *other == name).expect("each data set has a file here").1
 }
 
+/// The path of such a file, or of a folder with one client.
+fn path_of(workplace: &Workplace, name: &str) -> &'static str {
+    if name == "servegen" {
+        std::fs::create_dir(workplace.at("file")).unwrap();
+        workplace.file("file/chunk-1-trace.csv", "0,1,1,Gamma,1,1\n");
+        let lists = r#"{"input_tokens": "{9: 0.5, 30: 0.5}", "output_tokens": "{4: 1.0}"}"#;
+        workplace.file("file/chunk-1-dataset.json", format!("{{\"0\": {lists}}}"));
+        return "file";
+    }
+    workplace.file("file", content_of(name))
+}
+
 fn dry(workplace: &Workplace, arguments: &[&str]) -> Told {
     let start = ["bench", "--dry-run", "--json", "-"];
     workplace.run(&[&start, arguments].concat())
@@ -79,7 +91,7 @@ fn bench(workplace: &Workplace, url: &str, arguments: &[&str]) -> Told {
 fn every_data_set_is_read_and_sent() {
     for entry in DATASETS {
         let (workplace, server) = (Workplace::new(), engine());
-        let file = workplace.file("file", content_of(entry.name));
+        let file = path_of(&workplace, entry.name);
         workplace.file("call.wav", "RIFF");
         let flags = ["-n", "2", "--osl", "3"];
         bench(&workplace, &server.url(), &[&set(entry.name, file)[..], &flags].concat()).exits(0);
@@ -98,9 +110,13 @@ fn a_file_that_is_missing_or_empty_is_one_sentence() {
         let told = dry(&workplace, &set(entry.name, "no/such/file")).exits(2);
         let told = told.says(&["--dataset-path", "no/such/file"]);
         assert_eq!(told.errors().len(), 1);
+        let (empty_is, kind) = match entry.read {
+            Read::File(_) => ("empty: the file is empty", "needs a file"),
+            Read::Folder => ("empty is not a folder", "needs a folder"),
+        };
         let told = dry(&workplace, &set(entry.name, empty)).exits(2);
-        assert_eq!(told.says(&["empty: the file is empty"]).errors().len(), 1);
-        dry(&workplace, &["--dataset-name", entry.name]).exits(2).says(&["needs a file"]);
+        assert_eq!(told.says(&[empty_is]).errors().len(), 1);
+        dry(&workplace, &["--dataset-name", entry.name]).exits(2).says(&[kind]);
     }
     dry(&workplace, &set("hf", "org/name")).exits(2).says(&["nothing is fetched from a hub"]);
     dry(&workplace, &set("speed_bench", ".")).exits(2).says(&["SUBSET.jsonl"]);

@@ -48,6 +48,8 @@ mod routing;
 mod prefixes;
 // What can be done with a run afterwards: report, export, import, runs.
 mod runs;
+// ServeGen: requests drawn from what clients of a service sent.
+mod servegen;
 // The command line of the seed text.
 mod seed;
 // The tokenisation cases.

@@ -126,7 +126,7 @@ pub enum Times {
 pub struct Entry {
     /// Value of `--dataset-name`.
     pub name: &'static str,
-    /// The file, in a few words.
+    /// The file, or what its folder holds, in a few words.
     pub file: &'static str,
     /// The flag that sets the answers' length of this data set, if any.
     pub output_flag: Option<&'static str>,
@@ -142,8 +142,18 @@ pub struct Entry {
     pub note: Option<&'static str>,
     /// What its rows say of time.
     pub times: Times,
-    /// Reads the file.
-    pub read: fn(Vec<u8>, &Options<'_>) -> (Rows, DatasetNotes),
+    /// How it is read.
+    pub read: Read,
+}
+
+/// How a data set is read.
+#[derive(Clone, Copy)]
+pub enum Read {
+    /// One file, by this.
+    File(fn(Vec<u8>, &Options<'_>) -> (Rows, DatasetNotes)),
+    /// A folder of client traces, from which rows are drawn:
+    /// [`servegen`](super::servegen).
+    Folder,
 }
 
 fn prompts((rows, notes): (Vec<Prompt>, DatasetNotes)) -> (Rows, DatasetNotes) {
@@ -169,13 +179,13 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| {
+        read: Read::File(|bytes, options| {
             if options.multi_turn {
                 return sharegpt::multi_turn(&bytes, options.count);
             }
             let bounds = sharegpt::Bounds::VLLM;
             prompts(sharegpt::read(&bytes, sharegpt::Pairing::RoleAware, bounds, options.count))
-        },
+        }),
     },
     Entry {
         name: "custom",
@@ -187,7 +197,7 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| custom::prompts_or_turns(&bytes, options),
+        read: Read::File(|bytes, options| custom::prompts_or_turns(&bytes, options)),
     },
     Entry {
         name: "custom_image",
@@ -199,10 +209,10 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| {
+        read: Read::File(|bytes, options| {
             let (open, inside) = (options.open, options.media_inside);
             prompts(custom_media::images(&bytes, open, inside, options.count))
-        },
+        }),
     },
     Entry {
         name: "custom_audio",
@@ -214,7 +224,9 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| prompts(custom_media::sounds(&bytes, options.open, options.count)),
+        read: Read::File(|bytes, options| {
+            prompts(custom_media::sounds(&bytes, options.open, options.count))
+        }),
     },
     Entry {
         name: "hf",
@@ -229,7 +241,9 @@ pub const DATASETS: &[Entry] = &[
              decides nothing",
         ),
         times: Times::None,
-        read: |bytes, options| prompts(hub::read(bytes, &options.columns, options.count)),
+        read: Read::File(|bytes, options| {
+            prompts(hub::read(bytes, &options.columns, options.count))
+        }),
     },
     Entry {
         name: "burstgpt",
@@ -241,10 +255,10 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::OnRequest,
-        read: |bytes, options| {
+        read: Read::File(|bytes, options| {
             let (rows, notes) = lengths::read(&bytes, &options.columns, options.model.as_deref());
             (Rows::Lengths(rows), notes)
-        },
+        }),
     },
     Entry {
         name: "azure",
@@ -256,10 +270,10 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::Replayed,
-        read: |bytes, options| {
+        read: Read::File(|bytes, options| {
             let (rows, notes) = azure::read(&bytes, &options.columns);
             (Rows::Lengths(rows), notes)
-        },
+        }),
     },
     Entry {
         name: "mooncake",
@@ -271,7 +285,7 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::Replayed,
-        read: |bytes, options| mooncake::read(&bytes, options.count),
+        read: Read::File(|bytes, options| mooncake::read(&bytes, options.count)),
     },
     Entry {
         name: "timed_trace",
@@ -290,7 +304,19 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::Replayed,
-        read: |bytes, options| timed_trace::read(&bytes, &options.trace, options.count),
+        read: Read::File(|bytes, options| timed_trace::read(&bytes, &options.trace, options.count)),
+    },
+    Entry {
+        name: "servegen",
+        file: "chunk-N-trace.csv and chunk-N-dataset.json of each client, as ServeGen has them",
+        output_flag: None,
+        answers: Answers::OfRowsOrDrawn,
+        fields: &[],
+        flags: &[],
+        path_hint: Some("give the folder of one model, such as data/language/m-large"),
+        note: None,
+        times: Times::OnRequest,
+        read: Read::Folder,
     },
     Entry {
         name: "sonnet",
@@ -302,7 +328,9 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| prompts(sonnet::read(&bytes, options.sonnet, options.count)),
+        read: Read::File(|bytes, options| {
+            prompts(sonnet::read(&bytes, options.sonnet, options.count))
+        }),
     },
     Entry {
         name: "spec_bench",
@@ -314,7 +342,7 @@ pub const DATASETS: &[Entry] = &[
         path_hint: None,
         note: None,
         times: Times::None,
-        read: |bytes, options| asked(&bytes, options),
+        read: Read::File(|bytes, options| asked(&bytes, options)),
     },
     Entry {
         name: "speed_bench",
@@ -326,7 +354,7 @@ pub const DATASETS: &[Entry] = &[
         path_hint: Some("give one SUBSET.jsonl of the prepared folder"),
         note: None,
         times: Times::None,
-        read: |bytes, options| asked(&bytes, options),
+        read: Read::File(|bytes, options| asked(&bytes, options)),
     },
 ];
 
@@ -346,13 +374,14 @@ pub fn named(name: &str) -> Option<&'static Entry> {
 }
 
 impl Entry {
-    /// Reads a file of this data set.
-    pub fn load(&self, bytes: Vec<u8>, options: &Options<'_>) -> (Rows, DatasetNotes) {
-        let (rows, mut notes) = (self.read)(bytes, options);
+    /// Reads a file of this data set; `None` where it is no file.
+    pub fn load(&self, bytes: Vec<u8>, options: &Options<'_>) -> Option<(Rows, DatasetNotes)> {
+        let Read::File(read) = self.read else { return None };
+        let (rows, mut notes) = read(bytes, options);
         if notes.refused.is_none() {
             notes.refused = too_many_labels(&rows);
         }
-        (rows, notes)
+        Some((rows, notes))
     }
 }
 
@@ -406,12 +435,13 @@ mod tests {
     fn no_data_set_takes_an_empty_file() {
         for entry in DATASETS {
             for bytes in [&b""[..], b" \r\n\n", b"\xef\xbb\xbf"] {
-                let (rows, notes) = entry.load(bytes.to_vec(), &options());
+                let Some((rows, notes)) = entry.load(bytes.to_vec(), &options()) else { continue };
                 assert!(rows.is_empty());
                 assert_eq!(notes.refused, Some(Refusal::Empty), "{}", entry.name);
             }
-            let (_, notes) = entry.load(b"\xff\xfea\0".to_vec(), &options());
-            assert_eq!(notes.refused, Some(Refusal::NotUtf8), "{}", entry.name);
+            let wide = entry.load(b"\xff\xfea\0".to_vec(), &options());
+            let refused = wide.map(|(_, notes)| notes.refused);
+            assert!(matches!(refused, None | Some(Some(Refusal::NotUtf8))), "{}", entry.name);
         }
     }
 
@@ -423,8 +453,9 @@ mod tests {
             (0..300).map(line).collect::<String>().into_bytes()
         };
         let custom = named("custom").unwrap();
-        assert_eq!(custom.load(file(MAX_LABEL_VALUES), &options()).1.refused, None);
-        let refused = custom.load(file(MAX_LABEL_VALUES + 1), &options()).1.refused.unwrap();
+        let refused = |values| custom.load(file(values), &options()).unwrap().1.refused;
+        assert_eq!(refused(MAX_LABEL_VALUES), None);
+        let refused = refused(MAX_LABEL_VALUES + 1).unwrap();
         assert!(refused.to_string().starts_with("the label label has more than 100"), "{refused}");
     }
 
