@@ -42,6 +42,15 @@ pub trait Observer {
     fn step(&mut self, _replica: usize, _report: &StepReport) {}
 }
 
+/// What is known of a request from a run that was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Tokens of its prompt that were cached; `None` leaves it to the model.
+    pub cached: Option<u32>,
+    /// Tokens after which the model ends by itself; `None` goes to the limit.
+    pub natural: Option<u32>,
+}
+
 /// Runs a schedule to its end. Requests are told as they end, in the order of
 /// their ends.
 pub fn run(
@@ -51,7 +60,20 @@ pub fn run(
     around: Surroundings,
     observer: &mut impl Observer,
 ) -> Cluster {
+    run_given(schedule, nonce, cluster, around, &|_| Given::default(), observer)
+}
+
+/// The same with what is known of the requests, by index.
+pub fn run_given(
+    schedule: &Schedule,
+    nonce: RunNonce,
+    cluster: Cluster,
+    around: Surroundings,
+    given: &dyn Fn(u32) -> Given,
+    observer: &mut impl Observer,
+) -> Cluster {
     let mut run = Run {
+        given,
         schedule,
         nonce,
         around,
@@ -118,6 +140,7 @@ struct Cap {
 
 struct Run<'a> {
     schedule: &'a Schedule,
+    given: &'a dyn Fn(u32) -> Given,
     nonce: RunNonce,
     around: Surroundings,
     cluster: Cluster,
@@ -303,7 +326,9 @@ impl Run<'_> {
         let prompt = Content::Stretches(stretches.into());
         let prompt_tokens = prompt.len().max(1);
         let limit = request.max_output_tokens.map_or(self.around.default_output, Tokens::get);
+        let given = (self.given)(index);
         let mut record = Record::planned(index, intended_at, request.planned());
+        record.answer.counts.cached = given.cached.map(Tokens::new);
         let stamps = &mut record.stamps;
         (stamps.released_at, stamps.sent_at, stamps.written_at) = (Some(now), Some(now), Some(now));
         record.answer.counts.prompt = Some(Tokens::new(prompt_tokens));
@@ -312,9 +337,10 @@ impl Run<'_> {
             prompt,
             answer: Stretch::answer_source(index),
             limit: limit.max(1),
-            natural: None,
+            natural: given.natural.filter(|natural| *natural > 0),
             priority: request.route.priority.unwrap_or(0),
             session: u64::from(session),
+            computed: given.cached.unwrap_or(0).min(prompt_tokens),
         };
         let refused = self.cluster.accepts(prompt_tokens, ask.limit).err();
         let sent_us = now.us();
@@ -419,7 +445,7 @@ impl Run<'_> {
         answer.finish_reason = Some(ended.finish.name().to_owned());
         answer.counts.prompt = Some(Tokens::new(under_way.prompt_tokens));
         answer.counts.usage = Some(Tokens::new(ended.output_tokens));
-        answer.counts.cached = Some(Tokens::new(ended.cached_tokens));
+        answer.counts.cached.get_or_insert(Tokens::new(ended.cached_tokens));
         answer.choices = 1;
         answer.server_timings = server_timings(ended);
         if self.cluster.replicas().len() > 1 {

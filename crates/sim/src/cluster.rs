@@ -25,6 +25,9 @@ pub struct Ask {
     pub priority: i32,
     /// What it belongs to.
     pub session: u64,
+    /// Tokens at its prompt's beginning that need no work, whatever the prefix
+    /// cache has: for a run that was measured, and whose server said so.
+    pub computed: u32,
 }
 
 /// Who hears of a cluster's tokens, ends and steps. Instants of tokens and ends
@@ -255,7 +258,7 @@ impl Cluster {
         };
         let number = self.router.choose(&ask, from, until);
         let splits = stage == Stage::Prompt && until == self.prefillers;
-        let transferred = if stage == Stage::Answer { ask.prompt.len() } else { 0 };
+        let transferred = if stage == Stage::Answer { ask.prompt.len() } else { ask.computed };
         self.replicas[number].submit(Submission {
             id: ask.id,
             prompt: ask.prompt,

@@ -6,6 +6,7 @@ pub mod client;
 mod cluster;
 mod content;
 mod cost;
+pub mod fit;
 mod replica;
 mod scheduler;
 mod settings;

@@ -1,3 +1,4 @@
 //! Tests of the engine model from outside.
 
+mod fit;
 mod whole;

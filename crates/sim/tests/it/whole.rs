@@ -29,7 +29,7 @@ fn around() -> Surroundings {
     }
 }
 
-fn spec(load: Load, stop: Stop) -> Spec {
+pub(crate) fn spec(load: Load, stop: Stop) -> Spec {
     Spec {
         seed: 7,
         load,
@@ -48,7 +48,7 @@ fn spec(load: Load, stop: Stop) -> Spec {
     }
 }
 
-fn run(spec: Spec, settings: &Settings) -> Vec<Record> {
+pub(crate) fn run(spec: Spec, settings: &Settings) -> Vec<Record> {
     let schedule = Schedule::draw(spec).unwrap().0;
     let cluster = Cluster::new(settings, 1).unwrap();
     let mut kept = Keep(Vec::new());
