@@ -8,7 +8,8 @@ use measure::Span;
 use report::lang::Lang;
 
 use crate::command::{
-    bench, explain, export, import, report as report_command, runs, selftest, sim, simulate, ui,
+    bench, explain, export, fit, import, report as report_command, runs, selftest, sim, simulate,
+    ui, what_if,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -102,7 +103,8 @@ fn command() -> Command {
                 .about("The embedded engine")
                 .subcommand_required(true)
                 .subcommand(serve_command())
-                .subcommand(simulate_command()),
+                .subcommand(simulate_command())
+                .subcommand(fit_command()),
         )
         .mut_subcommands(with_exit_codes)
 }
@@ -149,10 +151,23 @@ fn serve_command() -> Command {
 fn simulate_command() -> Command {
     let command = Command::new("run")
         .about("Run a load against the engine model in virtual time, with the flags of bench")
-        .arg(Arg::new("set").long("set").value_name("NAME=VALUE").action(ArgAction::Append).help("A setting of the engine, such as max_num_seqs=64; several times. A wrong name lists the near ones"))
         .arg(Arg::new("network").long("network").value_name("D").help("Time from the client to the engine and back, half of it each way [0ms]"))
+        .arg(Arg::new("like").long("like").value_name("RUN").help("Play the requests of RUN again under the engine that made it, or that is fitted to it, and under the same with --set: what would change"))
+        .arg(Arg::new("gpu-price-per-hour").long("gpu-price-per-hour").value_name("PRICE").help("With --like: price of one accelerator for an hour, in any currency"))
         .arg(Arg::new("no-events").long("no-events").action(ArgAction::SetTrue).help("Keep the first and the last event of each request only: gaps between tokens are not known then"));
     flags::add_to(command)
+}
+
+fn fit_command() -> Command {
+    Command::new("fit")
+        .about("Fit the engine model's settings to runs that were measured")
+        .arg(run_argument().num_args(1..).help("Path, id prefix, or latest; several loads say more than one"))
+        .arg(runs_dir())
+        .arg(Arg::new("set").long("set").value_name("NAME=VALUE").action(ArgAction::Append).help("What is known of the engine: model, accelerator, limits; several times"))
+        .arg(Arg::new("engine").long("engine").value_name("FILE").help("Start from the settings of this file"))
+        .arg(Arg::new("only").long("only").value_name("NAMES").value_delimiter(',').help("Settings to fit, by commas [compute_efficiency,memory_efficiency,step_overhead_us,request_overhead_us,frontend_overhead_us]"))
+        .arg(Arg::new("to").long("to").value_name("FILE").help("Write the engine to this file, for --engine"))
+        .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the fit as one JSON object"))
 }
 
 fn ui_command() -> Command {
@@ -284,6 +299,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some(("sim", matches)) => match matches.subcommand() {
             Some(("serve", matches)) => serve(matches),
             Some(("run", matches)) => simulate(matches),
+            Some(("fit", matches)) => fit_to_runs(matches),
             _ => unreachable!("clap asks for a subcommand"),
         },
         _ => unreachable!("clap asks for a subcommand"),
@@ -296,18 +312,59 @@ fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
             Failure::from(UsageError::new("--network", "is not a duration; write 2ms"))
         })
     })?;
+    let settings = collected(matches)?;
+    if let Some(like) = matches.get_one::<String>("like") {
+        let price = matches.get_one::<String>("gpu-price-per-hour").map(|text| {
+            let price: Option<f64> =
+                text.parse().ok().filter(|price: &f64| *price > 0.0 && price.is_finite());
+            price.ok_or_else(|| UsageError::new("--gpu-price-per-hour", "is not a number above 0"))
+        });
+        return what_if::run(&what_if::Arguments {
+            like,
+            settings: &settings,
+            price_per_hour: price.transpose()?,
+        });
+    }
     simulate::run(
-        &collected(matches)?,
+        &settings,
         &simulate::Asked {
-            set: matches
-                .get_many::<String>("set")
-                .unwrap_or_default()
-                .map(String::as_str)
-                .collect(),
             one_way: Span::from_us(network.us() / 2),
             keep_events: !matches.get_flag("no-events"),
         },
     )
+}
+
+fn fit_to_runs(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let many = |name: &str| -> Vec<&str> {
+        matches.get_many::<String>(name).unwrap_or_default().map(String::as_str).collect()
+    };
+    fit::run(&fit::Arguments {
+        runs: many("run"),
+        runs_dir: text("runs-dir"),
+        engine: text("engine"),
+        set: many("set").into_iter().map(str::to_owned).collect(),
+        only: many("only"),
+        to: text("to"),
+        json: text("json"),
+    })
+}
+
+/// The flags of a command line that made a run, as it was stored; none where
+/// this version does not take it.
+pub(crate) fn settings_of(argv: &[String]) -> Option<Settings> {
+    let matches = command().try_get_matches_from(argv).ok()?;
+    let nothing = |_: &str| None;
+    let no_config = |path: &str| Err(UsageError::new("--config", path));
+    let of = |matches: &ArgMatches| Settings::collect(matches, nothing, no_config).ok();
+    match matches.subcommand()? {
+        ("bench", matches) => of(matches),
+        ("sim", matches) => match matches.subcommand()? {
+            ("run", matches) => of(matches),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The settings of `bench`, with the positional address.

@@ -27,6 +27,7 @@ use crate::tokenizer;
 
 mod batch;
 mod data;
+pub(crate) mod engine;
 mod ids;
 mod lengths;
 mod load;
@@ -87,6 +88,8 @@ pub(crate) struct Plan {
     /// The header that names each request's conversation.
     pub(crate) session_header: Option<String>,
     pub(crate) definitions: String,
+    /// The engine model, where there is no address.
+    pub(crate) engine: Option<sim::Settings>,
 }
 
 impl Plan {
@@ -291,6 +294,7 @@ pub(crate) fn resolve(
         sends_ids,
         session_header: turns::session_header(&mut reader),
         definitions,
+        engine: engine(&mut reader, &read, embedded),
         address,
     };
     match tokenizer.map(|tokenizer| plan.count_by(tokenizer)) {
@@ -395,6 +399,33 @@ fn api(reader: &mut Reader<'_>, address: Option<&Address>) -> Api {
         reader.wrong("also-url", "leads to another API than --url; one run speaks one");
     }
     first
+}
+
+/// The engine model that answers where there is no address.
+fn engine(
+    reader: &mut Reader<'_>,
+    read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    embedded: bool,
+) -> Option<sim::Settings> {
+    if !embedded {
+        for flag in ["set", "engine"] {
+            if reader.settings.has(flag) {
+                reader.wrong(
+                    flag,
+                    "is about the engine model, and an address was given: leave one out",
+                );
+            }
+        }
+        return None;
+    }
+    let settings = reader.settings;
+    match engine::engine(settings.text("engine"), settings.all("set"), read) {
+        Ok(engine) => Some(engine),
+        Err(error) => {
+            reader.errors.push(error);
+            None
+        }
+    }
 }
 
 /// What prompts are counted by. The embedded engine counts by its own

@@ -162,6 +162,7 @@ pub enum FitError {
 pub struct Observed {
     name: String,
     schedule: Schedule,
+    nonce: RunNonce,
     given: Vec<Given>,
     measured: Figures,
 }
@@ -284,7 +285,24 @@ impl Observed {
         let cap = load.users.filter(|_| load.kind == LoadKind::Capped);
         let schedule = played(requests, users, cap)
             .map_err(|error| FitError::Unplayable { run: run.clone(), why: error.to_string() })?;
-        Ok(Self { name: run, schedule, given, measured })
+        Ok(Self { name: run, schedule, nonce: RunNonce::new(0), given, measured })
+    }
+
+    /// A run whose schedule is known, so that the model has to find what was
+    /// cached. Answers are as long as they were.
+    pub fn of_schedule(
+        name: &str,
+        schedule: Schedule,
+        nonce: RunNonce,
+        records: &[Record],
+    ) -> Self {
+        let count = records.iter().map(|record| record.index as usize + 1).max().unwrap_or(0);
+        let mut given = vec![Given::default(); count];
+        for record in records.iter().filter(|record| record.outcome == Outcome::Ok) {
+            let natural = record.output_tokens().map(|(tokens, _)| tokens.get());
+            given[record.index as usize].natural = natural;
+        }
+        Self { name: name.to_owned(), schedule, nonce, given, measured: Figures::of(records) }
     }
 
     /// Its name.
@@ -297,25 +315,12 @@ impl Observed {
         &self.measured
     }
 
-    /// What the model says of the same requests, and the records of it.
+    /// What the model says of the same requests.
     ///
     /// # Errors
     /// Settings that cannot be together, or that refuse its requests.
-    pub fn simulated(&self, settings: &Settings) -> Result<(Figures, Vec<Record>), FitError> {
-        let cluster = Cluster::new(settings, 0)?;
-        let around = Surroundings {
-            one_way: Span::ZERO,
-            request_timeout: Span::from_ms(86_400_000),
-            idle_timeout: Span::from_ms(86_400_000),
-            is_chat: false,
-            keep_events: false,
-            default_output: 1,
-        };
-        let mut kept = Kept(Vec::with_capacity(self.given.len()));
-        let given = |index: u32| self.given[index as usize];
-        let nonce = RunNonce::new(0);
-        client::run_given(&self.schedule, nonce, cluster, around, &given, &mut kept);
-        let figures = Figures::of(&kept.0);
+    pub fn simulated(&self, settings: &Settings) -> Result<Figures, FitError> {
+        let figures = Figures::of(&self.records(settings, false)?);
         if figures.ok < self.measured.ok {
             return Err(FitError::Refused {
                 run: self.name.clone(),
@@ -323,7 +328,33 @@ impl Observed {
                 measured: self.measured.ok,
             });
         }
-        Ok((figures, kept.0))
+        Ok(figures)
+    }
+
+    /// The records of the same requests under the model, with every event or
+    /// only the first and last ones.
+    ///
+    /// # Errors
+    /// Settings that cannot be together.
+    pub fn records(
+        &self,
+        settings: &Settings,
+        keep_events: bool,
+    ) -> Result<Vec<Record>, SettingsError> {
+        let cluster = Cluster::new(settings, 0)?;
+        let around = Surroundings {
+            one_way: Span::ZERO,
+            request_timeout: Span::from_ms(86_400_000),
+            idle_timeout: Span::from_ms(86_400_000),
+            is_chat: false,
+            keep_events,
+            default_output: 1,
+        };
+        let mut kept = Kept(Vec::with_capacity(self.given.len()));
+        let given = |index: u32| self.given.get(index as usize).copied().unwrap_or_default();
+        client::run_given(&self.schedule, self.nonce, cluster, around, &given, &mut kept);
+        kept.0.sort_by_key(|record| record.index);
+        Ok(kept.0)
     }
 }
 
@@ -610,7 +641,7 @@ impl<'a> Search<'a> {
         let mut all = Vec::new();
         for run in self.runs {
             self.simulations += 1;
-            run.simulated(&settings)?.0.residuals(&run.measured, &mut all);
+            run.simulated(&settings)?.residuals(&run.measured, &mut all);
         }
         Ok(all)
     }
@@ -690,7 +721,7 @@ impl<'a> Search<'a> {
         }
         let mut runs = Vec::new();
         for run in self.runs {
-            let (simulated, _) = run.simulated(&settings)?;
+            let simulated = run.simulated(&settings)?;
             runs.push((run.name.clone(), run.measured.clone(), simulated));
         }
         Ok(Fit { settings, fitted, error, runs, simulations: self.simulations })

@@ -14,6 +14,12 @@ pub struct Settings {
     pub model: ModelShape,
     /// What it runs on.
     pub accelerator: Accelerator,
+    /// Peak of its arithmetic, operations a second; `None` is the catalogue's.
+    pub peak_flops_per_s: Option<f64>,
+    /// Peak of its memory traffic, bytes a second; `None` is the catalogue's.
+    pub peak_bytes_per_s: Option<f64>,
+    /// Its memory, bytes; `None` is the catalogue's.
+    pub memory_bytes: Option<f64>,
     /// Precision of weights, and of what they are multiplied with.
     pub quantization: Precision,
     /// Precision of keys and values.
@@ -136,6 +142,9 @@ impl Default for Settings {
         Self {
             model: model.clone(),
             accelerator: *accelerator,
+            peak_flops_per_s: None,
+            peak_bytes_per_s: None,
+            memory_bytes: None,
             quantization: Precision::Bf16,
             kv_cache_dtype: Precision::Bf16,
             tensor_parallel_size: 1,
@@ -241,6 +250,26 @@ macro_rules! setting {
     };
 }
 
+/// A row that stands for a figure of the catalogue, in a unit of `$unit`.
+macro_rules! override_of {
+    ($name:literal, $text:literal, $field:ident, $unit:literal) => {
+        Setting {
+            name: $name,
+            text: $text,
+            set: |settings, value| {
+                settings.$field = match value {
+                    "auto" => None,
+                    _ => Some(above_0(value).map_err(|rule| format!("{rule}, nor auto"))? * $unit),
+                };
+                Ok(())
+            },
+            get: |settings| {
+                settings.$field.map_or_else(|| "auto".to_owned(), |own| (own / $unit).to_string())
+            },
+        }
+    };
+}
+
 /// Every setting.
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -262,6 +291,24 @@ pub const SETTINGS: &[Setting] = &[
         },
         get: |settings| settings.accelerator.id.to_owned(),
     },
+    override_of!(
+        "peak_tflops",
+        "peak of arithmetic of one accelerator, 10¹² operations a second; auto is the catalogue's",
+        peak_flops_per_s,
+        1e12
+    ),
+    override_of!(
+        "peak_gb_s",
+        "peak of its memory traffic, GB/s; auto is the catalogue's",
+        peak_bytes_per_s,
+        1e9
+    ),
+    override_of!(
+        "memory_gb",
+        "its memory, GB (10⁹ bytes); auto is the catalogue's",
+        memory_bytes,
+        1e9
+    ),
     setting!(
         quantization,
         "precision of weights: bf16, fp8, int8, int4, fp4",
@@ -594,13 +641,21 @@ impl Settings {
         self.max_model_len.unwrap_or(self.model.context)
     }
 
+    fn memory_of_one(&self) -> f64 {
+        self.memory_bytes.unwrap_or(self.accelerator.memory_bytes)
+    }
+
+    fn peak_of_one(&self) -> Option<f64> {
+        self.peak_flops_per_s.or_else(|| self.accelerator.flops_per_s(self.quantization))
+    }
+
     /// What each accelerator's memory holds, bytes.
     pub fn memory(&self) -> Memory {
         let shards = f64::from(self.accelerators_per_replica());
         let tensor = self.tensor_parallel_size;
         let stages = f64::from(self.pipeline_parallel_size);
         Memory {
-            usable: self.accelerator.memory_bytes * self.gpu_memory_utilization,
+            usable: self.memory_of_one() * self.gpu_memory_utilization,
             weights: self.model.weight_bytes(self.quantization) / shards,
             reserved: self.reserved_bytes,
             kv_per_token: self.model.kv_bytes_per_token_of_one(self.kv_cache_dtype, tensor)
@@ -619,7 +674,7 @@ impl Settings {
         let left = memory.usable - memory.weights - memory.reserved;
         let arithmetic = format!(
             "{} × {} = {} for the engine, weights of {} at {} over {} accelerators {}, {} reserved",
-            gb(self.accelerator.memory_bytes),
+            gb(self.memory_of_one()),
             self.gpu_memory_utilization,
             gb(memory.usable),
             self.model.name,
@@ -690,7 +745,7 @@ impl Settings {
 
     fn check(&self) -> Result<(), SettingsError> {
         let together = |rule: String| Err(SettingsError::Together(rule));
-        if self.accelerator.flops_per_s(self.quantization).is_none() {
+        if self.peak_of_one().is_none() {
             return together(format!(
                 "{} has no units for {}; set another quantization",
                 self.accelerator.name,
@@ -764,7 +819,8 @@ impl Settings {
             }
             _ => 0.0,
         };
-        let peak = self.accelerator.flops_per_s(self.quantization).unwrap_or(0.0);
+        let peak = self.peak_of_one().unwrap_or(0.0);
+        let bandwidth = self.peak_bytes_per_s.unwrap_or(self.accelerator.bandwidth_bytes_per_s);
         let collectives = self.collectives();
         let eager = if self.enforce_eager {
             f64::from(model.layers) * self.eager_layer_overhead_us
@@ -783,7 +839,7 @@ impl Settings {
             routed_bytes,
             routed_share: if routed_bytes > 0.0 { touched_by_one / routed_bytes } else { 0.0 },
             kv_bytes_per_token: model.kv_bytes_per_token(self.kv_cache_dtype) * copies,
-            peak_bytes_per_s: self.accelerator.bandwidth_bytes_per_s * tensor,
+            peak_bytes_per_s: bandwidth * tensor,
             memory_efficiency: self.memory_efficiency,
             link_bytes_per_token: collectives.bytes_per_token,
             link_bytes_per_s: self.accelerator.link_bytes_per_s * self.link_efficiency,

@@ -115,8 +115,10 @@ pub const RIGHTS: &[Right] = &[
         // tells the writer of parts what time it is.
         places: &[
             "measure",
+            "sim",
             "drive",
-            "crates/goodput/src/command/bench.rs",
+            "crates/goodput/src/command/session.rs",
+            "crates/goodput/src/command/simulate.rs",
             "crates/wire/src/rows.rs",
             "crates/wire/src/export.rs",
             "crates/wire/src/foreign/vllm.rs",

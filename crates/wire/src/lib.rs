@@ -6,6 +6,7 @@
 pub mod api;
 pub mod dataset;
 pub mod dialect;
+pub mod engine;
 pub mod export;
 pub mod floor;
 pub mod foreign;

@@ -71,7 +71,9 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let directory = directory(settings, run_id)?;
     let schedule = Arc::new(schedule);
     let run_id = run_id.to_string();
-    let session = Session { settings, plan: &plan, schedule: &schedule, run_id, started_at };
+    let command = &["bench"];
+    let session =
+        Session { command, settings, plan: &plan, schedule: &schedule, run_id, started_at };
     let finished = measure(&session, &schedule, nonce, resolved, directory)?;
     finished.publish(settings, &plan, outputs)
 }

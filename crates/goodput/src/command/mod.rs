@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod fit;
 pub(crate) mod import;
 pub(crate) mod report;
 pub(crate) mod runs;
@@ -11,3 +12,4 @@ mod session;
 pub(crate) mod sim;
 pub(crate) mod simulate;
 pub(crate) mod ui;
+pub(crate) mod what_if;

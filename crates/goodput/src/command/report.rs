@@ -39,6 +39,8 @@ pub(crate) struct Read {
     pub(crate) notes: Vec<String>,
     /// The run's clock anchor on CLOCK_MONOTONIC.
     pub(crate) anchor_ns: i64,
+    /// The command line that made it.
+    pub(crate) argv: Vec<String>,
 }
 
 impl Read {
@@ -87,7 +89,8 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
     let rows = open.records()?;
     let notes = rows.notes.iter().map(ToString::to_string).collect();
     let anchor_ns = i64::try_from(manifest.anchor_monotonic_ns).unwrap_or(i64::MAX);
-    Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns })
+    let argv = manifest.argv;
+    Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns, argv })
 }
 
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {

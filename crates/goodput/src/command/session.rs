@@ -72,6 +72,8 @@ fn result_copy(settings: &Settings) -> Result<Option<Output>, Failure> {
 
 /// A run whose schedule is drawn.
 pub(super) struct Session<'a> {
+    /// The words of the command that makes it.
+    pub(super) command: &'static [&'static str],
     pub(super) settings: &'a Settings,
     pub(super) plan: &'a Plan,
     pub(super) schedule: &'a Schedule,
@@ -253,7 +255,7 @@ impl Session<'_> {
         let mut settings = self.settings.stored();
         settings.extend(self.plan.defaults(self.settings, self.schedule));
         Manifest {
-            argv: self.settings.argv(),
+            argv: self.settings.argv(self.command),
             settings,
             facts,
             host: host::facts(),

@@ -17,9 +17,7 @@ use crate::flags::{Settings, UsageError};
 use crate::plan::{self, Plan};
 
 /// What `sim run` takes besides the flags of `bench`.
-pub(crate) struct Asked<'a> {
-    /// Names and values of the engine's settings, as typed.
-    pub(crate) set: Vec<&'a str>,
+pub(crate) struct Asked {
     /// Time from the client to the engine, and back, each.
     pub(crate) one_way: Span,
     /// False keeps the first and the last event of each request only.
@@ -30,14 +28,14 @@ pub(crate) struct Asked<'a> {
 const DEFAULT_OUTPUT: u32 = 128;
 
 /// Runs the command; the exit code is its result.
-pub(crate) fn run(settings: &Settings, asked: &Asked<'_>) -> Result<Exit, Failure> {
+pub(crate) fn run(settings: &Settings, asked: &Asked) -> Result<Exit, Failure> {
     let settings = &bench::with_seed(settings.clone())?;
     let read = |path: &str, limit: u64| {
         store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
     };
     let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
     check(&plan)?;
-    let engine = engine(&asked.set)?;
+    let engine = plan.engine.clone().unwrap_or_default();
     let cluster = Cluster::new(&engine, plan.spec.seed).map_err(set_error)?;
     let (schedule, notes) = bench::draw(&plan)?;
     plan::objective::name_labels(&mut plan, &schedule)?;
@@ -49,7 +47,9 @@ pub(crate) fn run(settings: &Settings, asked: &Asked<'_>) -> Result<Exit, Failur
     let (run_id, started_at): (RunId, String) = new_id()?;
     let directory = directory(settings, run_id)?;
     let run_id = run_id.to_string();
-    let session = Session { settings, plan: &plan, schedule: &schedule, run_id, started_at };
+    let command = &["sim", "run"];
+    let session =
+        Session { command, settings, plan: &plan, schedule: &schedule, run_id, started_at };
     let known = Known {
         target: "engine model".to_owned(),
         engine: Some(described(&engine)),
@@ -120,15 +120,6 @@ fn check(plan: &Plan) -> Result<(), Failure> {
         return Err(UsageError::new("--backend", rule).into());
     }
     Ok(())
-}
-
-/// The engine of these settings.
-pub(crate) fn engine(set: &[&str]) -> Result<sim::Settings, Failure> {
-    let mut engine = sim::Settings::default();
-    for assignment in set {
-        engine.set(assignment).map_err(set_error)?;
-    }
-    Ok(engine)
 }
 
 fn set_error(error: sim::SettingsError) -> Failure {

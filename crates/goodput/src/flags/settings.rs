@@ -227,9 +227,10 @@ impl Settings {
             .collect()
     }
 
-    /// The command line as it may be stored.
-    pub(crate) fn argv(&self) -> Vec<String> {
-        let mut argv = vec!["goodput".to_owned(), "bench".to_owned()];
+    /// The command line as it may be stored, behind the words of its command.
+    pub(crate) fn argv(&self, command: &[&str]) -> Vec<String> {
+        let mut argv: Vec<String> =
+            ["goodput"].iter().chain(command).map(|word| (*word).to_owned()).collect();
         for (name, (values, origin)) in &self.given {
             if *origin != Origin::CommandLine {
                 continue;
@@ -513,7 +514,7 @@ mod tests {
             "",
             &[],
         );
-        let stored = format!("{:?} {:?}", given.stored(), given.argv());
+        let stored = format!("{:?} {:?}", given.stored(), given.argv(&["bench"]));
         assert!(!stored.contains("canary"), "{stored}");
         assert!(stored.contains("Authorization: [redacted]"));
         assert!(stored.contains("api-version=1"));

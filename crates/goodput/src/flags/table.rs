@@ -35,6 +35,7 @@ const BODY: &str = "Request body";
 const LIMITS: &str = "Limits";
 const OBJECTIVES: &str = "Objectives";
 const OUTPUT: &str = "Output";
+const ENGINE: &str = "Engine model";
 const CLIENT: &str = "Client";
 
 /// What flags do that `report` has too.
@@ -929,6 +930,20 @@ pub(crate) const BENCH: &[Flag] = &[
         One("FILE"),
         Ours,
         "Truth log of a server with a known clock: print the client's errors against it",
+    ),
+    flag(
+        ENGINE,
+        "set",
+        Each("NAME=VALUE"),
+        Ours,
+        "A setting of the engine model that answers where there is no address, such as max_num_seqs=64; model=DIR reads a config.json; several times. A wrong name lists the near ones",
+    ),
+    flag(
+        ENGINE,
+        "engine",
+        One("FILE"),
+        Ours,
+        "Settings of the engine model from a file that sim fit --to has written; --set wins over it",
     ),
     flag(
         CLIENT,

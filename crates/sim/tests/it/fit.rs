@@ -66,7 +66,7 @@ fn the_settings_that_made_runs_are_found_again() {
     // What was not fitted to is predicted.
     let (fresh, load) = closed(16, &truth);
     let fresh = observed("fresh", &(fresh, load));
-    let predicted = fresh.simulated(&found.settings).unwrap().0;
+    let predicted = fresh.simulated(&found.settings).unwrap();
     let off = |own: f64, other: f64| (own / other).ln().abs();
     assert!(off(predicted.mean_ttft_ms, fresh.measured().mean_ttft_ms) < 0.05);
     assert!(off(predicted.makespan_s, fresh.measured().makespan_s) < 0.02);

@@ -1,0 +1,207 @@
+//! `sim fit`: the engine model's settings from runs that were measured.
+
+use report::number::{percent, short};
+use serde_json::{Value, json};
+use sim::fit::{self, Figures, Fit, FitError, Observed};
+use wire::engine::{Engine, FittedSetting, VERSION};
+
+use crate::command::report as kept;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::plan::engine;
+
+/// What `sim fit` takes.
+pub(crate) struct Arguments<'a> {
+    pub(crate) runs: Vec<&'a str>,
+    pub(crate) runs_dir: Option<&'a str>,
+    pub(crate) engine: Option<&'a str>,
+    pub(crate) set: Vec<String>,
+    /// Names of settings to move; empty takes the usual ones.
+    pub(crate) only: Vec<&'a str>,
+    pub(crate) to: Option<&'a str>,
+    pub(crate) json: Option<&'a str>,
+}
+
+/// Runs the command; the exit code is its result.
+pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
+    let json = output::Json::open(arguments.json)?;
+    let start = engine::engine(arguments.engine, &arguments.set, &open)?;
+    let names = if arguments.only.is_empty() { fit::USUAL } else { &arguments.only };
+    let mut runs = Vec::new();
+    for name in &arguments.runs {
+        runs.push(observed(name, arguments.runs_dir)?);
+    }
+    let found = fit::fit(&runs, &start, names).map_err(fit_error)?;
+    let file = described(&found, arguments.engine, &arguments.set)?;
+    json.show(words(&found).trim_end());
+    json.write(&to_json(&found))?;
+    if !found.holds() {
+        let why = format!(
+            "the model does not describe these runs: it is off by {} (root mean square), more than \
+             {}; nothing is written. Set what is known of the engine (model, accelerator, limits) \
+             with --set, or fit runs of one kind",
+            percent(found.error),
+            percent(fit::POOREST)
+        );
+        return Err(Failure::new(Exit::Invalid, why));
+    }
+    if let Some(path) = arguments.to {
+        store::Output::open(path.as_ref())?.write(&wire::engine::encode(&file))?;
+        crate::say(&format!("written to {path}; take it with --engine {path}"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Opens a file for the settings.
+pub(crate) fn open(path: &str, limit: u64) -> Result<Vec<u8>, String> {
+    store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
+}
+
+/// A run that is kept, ready to be played again.
+fn observed(name: &str, runs_dir: Option<&str>) -> Result<Observed, Failure> {
+    let run = kept::read(name, runs_dir)?;
+    Observed::of(&run.facts.run_id, &run.records, &run.facts.load).map_err(fit_error)
+}
+
+pub(crate) fn fit_error(error: FitError) -> Failure {
+    Failure::new(Exit::Usage, error)
+}
+
+/// The file of a fit: what was given, then what was found.
+fn described(found: &Fit, given: Option<&str>, set: &[String]) -> Result<Engine, Failure> {
+    let mut settings = Vec::new();
+    if let Some(path) = given {
+        let bytes = open(path, wire::engine::MOST_BYTES).map_err(Failure::internal)?;
+        settings = wire::engine::decode(&bytes).map_err(Failure::internal)?.settings;
+    }
+    let pairs = set.iter().filter_map(|assignment| assignment.split_once('='));
+    settings.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let fitted =
+        found.fitted.iter().map(|fitted| (fitted.name.to_owned(), fitted.value.to_string()));
+    settings.extend(fitted);
+    Ok(Engine {
+        format_version: VERSION,
+        written_by: format!("goodput {}", env!("CARGO_PKG_VERSION")),
+        settings,
+        fitted: found
+            .fitted
+            .iter()
+            .map(|fitted| FittedSetting {
+                name: fitted.name.to_owned(),
+                value: fitted.value,
+                low: fitted.low,
+                high: fitted.high,
+                determined: fitted.determined,
+            })
+            .collect(),
+        relative_error: Some(found.error),
+        runs: found.runs.iter().map(|(name, _, _)| name.clone()).collect(),
+    })
+}
+
+/// A fit in words.
+pub(crate) fn words(found: &Fit) -> String {
+    let mut text = format!(
+        "Engine model fitted to {} run{}, {} simulations\n\n  {:<24} {:>10} {:>10}  95 % interval\n",
+        found.runs.len(),
+        if found.runs.len() == 1 { "" } else { "s" },
+        found.simulations,
+        "setting",
+        "start",
+        "fitted"
+    );
+    for fitted in &found.fitted {
+        let interval = match (fitted.low, fitted.high) {
+            (Some(low), Some(high)) => format!("{} to {}", short(low), short(high)),
+            (Some(low), None) => format!("{} at least", short(low)),
+            (None, Some(high)) => format!("{} at most", short(high)),
+            (None, None) => "any".to_owned(),
+        };
+        let vague = if fitted.determined { "" } else { "; these runs do not determine it" };
+        text.push_str(&format!(
+            "  {:<24} {:>10} {:>10}  {interval}{vague}\n",
+            fitted.name,
+            short(fitted.start),
+            short(fitted.value),
+        ));
+    }
+    text.push_str(&format!(
+        "\n  {:<28} {:>10} {:>10} {:>8}\n",
+        "run", "measured", "model", "off by"
+    ));
+    for (name, measured, model) in &found.runs {
+        for (what, measured, model) in compared(measured, model) {
+            text.push_str(&format!(
+                "  {:<28} {:>10} {:>10} {:>8}\n",
+                format!(
+                    "{} {what}",
+                    name.chars().rev().take(6).collect::<Vec<_>>().iter().rev().collect::<String>()
+                ),
+                short(measured),
+                short(model),
+                off(measured, model),
+            ));
+        }
+    }
+    text.push_str(&format!(
+        "\n  relative error {} (root mean square over the deciles of TTFT and TPOT and the lengths of the runs)\n",
+        percent(found.error)
+    ));
+    text
+}
+
+/// The figures of a run that people ask for: name, measured, model.
+fn compared(measured: &Figures, model: &Figures) -> Vec<(&'static str, f64, f64)> {
+    let mut all = vec![("mean TTFT, ms", measured.mean_ttft_ms, model.mean_ttft_ms)];
+    if let Some((measured, model)) = measured.mean_tpot_ms.zip(model.mean_tpot_ms) {
+        all.push(("mean TPOT, ms", measured, model));
+    }
+    all.push(("requests/s", measured.requests_per_s(), model.requests_per_s()));
+    all
+}
+
+/// The relative difference, with its sign.
+pub(crate) fn off(measured: f64, model: f64) -> String {
+    if measured == 0.0 {
+        return "n/a".to_owned();
+    }
+    let share = (model - measured) / measured;
+    let sign = if share >= 0.0 { "+" } else { "−" };
+    format!("{sign}{}", percent(share.abs()))
+}
+
+fn to_json(found: &Fit) -> Value {
+    let settings: Vec<Value> = found
+        .fitted
+        .iter()
+        .map(|fitted| {
+            json!({
+                "name": fitted.name, "start": fitted.start, "value": fitted.value,
+                "low": fitted.low, "high": fitted.high, "determined": fitted.determined,
+            })
+        })
+        .collect();
+    let runs: Vec<Value> = found
+        .runs
+        .iter()
+        .map(|(name, measured, model)| {
+            json!({"run_id": name, "measured": figures(measured), "model": figures(model)})
+        })
+        .collect();
+    json!({
+        "settings": settings, "runs": runs, "relative_error": found.error, "holds": found.holds(),
+    })
+}
+
+fn figures(figures: &Figures) -> Value {
+    json!({
+        "requests": figures.ok,
+        "mean_ttft_ms": figures.mean_ttft_ms,
+        "mean_tpot_ms": figures.mean_tpot_ms,
+        "ttft_deciles_ms": figures.ttft_ms,
+        "tpot_deciles_ms": figures.tpot_ms,
+        "makespan_s": figures.makespan_s,
+        "req_s": figures.requests_per_s(),
+    })
+}

@@ -1,0 +1,217 @@
+//! `sim run --like RUN`: the requests of a run under other settings.
+
+use measure::facts::RunFacts;
+use measure::statistics::Distribution;
+use measure::summary::{Summary, summarise};
+use report::number::short;
+use serde_json::{Value, json};
+use sim::fit::{self, Observed};
+use workload::prompt::RunNonce;
+use workload::schedule::Schedule;
+
+use crate::command::bench;
+use crate::command::fit::{fit_error, off, open, words};
+use crate::command::report::{self as kept, Read};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::flags::{Settings, UsageError};
+use crate::plan::{self, engine};
+use crate::{cli, output};
+
+/// What the command takes.
+pub(crate) struct Arguments<'a> {
+    /// The run whose requests are played again.
+    pub(crate) like: &'a str,
+    /// Its own flags: `--set`, `--engine`, `--runs-dir`, `--json`, `--slo`.
+    pub(crate) settings: &'a Settings,
+    /// Price of one accelerator, for an hour.
+    pub(crate) price_per_hour: Option<f64>,
+}
+
+/// Runs the command; the exit code is its result.
+pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
+    let settings = arguments.settings;
+    let json = output::Json::open(settings.text("json"))?;
+    let run = kept::read(arguments.like, settings.text("runs-dir"))?;
+    let changes = settings.all("set");
+    let mut notes = Vec::new();
+    let observed = match schedule(&run) {
+        Some(schedule) => {
+            let nonce = RunNonce::new(schedule.spec().seed);
+            Observed::of_schedule(&run.facts.run_id, schedule, nonce, &run.records)
+        }
+        None => {
+            notes.push(
+                "the run's schedule cannot be drawn again, so its requests are taken from its rows: \
+                 what was cached stays cached, whatever is set"
+                    .to_owned(),
+            );
+            Observed::of(&run.facts.run_id, &run.records, &run.facts.load).map_err(fit_error)?
+        }
+    };
+    let baseline = baseline(settings, &run, &mut notes)?;
+    let mut changed = baseline.clone();
+    for assignment in changes {
+        engine::assign(&mut changed, assignment, &open)?;
+    }
+    let simulated = |engine: &sim::Settings| -> Result<Summary, Failure> {
+        let records = observed
+            .records(engine, true)
+            .map_err(|error| Failure::from(UsageError::new("--set", error)))?;
+        let facts = RunFacts { simulated: true, interrupted: false, ..run.facts.clone() };
+        Ok(summarise(&records, &facts, &measure::definition::GOODPUT))
+    };
+    let measured = summarise(&run.records, &run.facts, &measure::definition::GOODPUT);
+    let sides = [simulated(&baseline)?, simulated(&changed)?];
+    let price = arguments.price_per_hour;
+    let engines = [&baseline, &changed];
+    let rows = rows(&measured, &sides, engines, price);
+    json.show(table(&rows, changes, &run.facts, &notes).trim_end());
+    json.write(&to_json(&rows, changes, &run.facts, &notes))?;
+    Ok(Exit::Ok)
+}
+
+/// The schedule of a run, drawn again from its command line; none where that
+/// gives another one.
+fn schedule(run: &Read) -> Option<Schedule> {
+    let settings = cli::settings_of(&run.argv)?;
+    let mut settings = settings;
+    settings.set("seed", run.facts.load.seed.to_string());
+    let plan = plan::resolve(&settings, open).ok()?;
+    let (schedule, _) = bench::draw(&plan).ok()?;
+    (schedule.hash() == run.facts.load.schedule_hash).then_some(schedule)
+}
+
+/// The engine of the run: the one that is described, the one that made it, or
+/// the one that fits it.
+fn baseline(
+    settings: &Settings,
+    run: &Read,
+    notes: &mut Vec<String>,
+) -> Result<sim::Settings, Failure> {
+    if let Some(described) = settings.text("engine") {
+        return Ok(engine::engine(Some(described), &[], &open)?);
+    }
+    if run.facts.simulated {
+        let own = cli::settings_of(&run.argv);
+        let (described, set) =
+            own.as_ref().map_or((None, &[][..]), |own| (own.text("engine"), own.all("set")));
+        return Ok(engine::engine(described, set, &open)?);
+    }
+    let observed =
+        Observed::of(&run.facts.run_id, &run.records, &run.facts.load).map_err(fit_error)?;
+    let found = fit::fit(&[observed], &sim::Settings::default(), fit::USUAL).map_err(fit_error)?;
+    if !found.holds() {
+        let why = format!(
+            "{}\nthe model with its usual model and accelerator does not describe run {}; fit it \
+             with sim fit RUN --set model=… --set accelerator=… --to FILE, and give --engine FILE",
+            words(&found).trim_end(),
+            run.facts.run_id
+        );
+        return Err(Failure::new(Exit::Invalid, why));
+    }
+    notes.push(format!(
+        "the engine was fitted to this run, off by {:.1} %, as {} on {}",
+        100.0 * found.error,
+        found.settings.model.name,
+        found.settings.accelerator.name
+    ));
+    Ok(found.settings)
+}
+
+/// One line: what it is, its unit, and its value measured, in the model, and
+/// changed.
+struct Row {
+    name: &'static str,
+    key: &'static str,
+    unit: &'static str,
+    values: [Option<f64>; 3],
+}
+
+fn rows(
+    measured: &Summary,
+    [baseline, changed]: &[Summary; 2],
+    [before, after]: [&sim::Settings; 2],
+    price: Option<f64>,
+) -> Vec<Row> {
+    let all = [measured, baseline, changed];
+    let percentile = |key: &'static str, which: usize| {
+        all.map(|summary| distribution(summary, key).and_then(|found| found.percentiles[which]))
+    };
+    let of = |value: &dyn Fn(&Summary) -> Option<f64>| all.map(value);
+    let row = |name, key, unit, values| Row { name, key, unit, values };
+    let mut rows = vec![
+        row("TTFT P50", "ttft_ms.p50", "ms", percentile("ttft_ms", 0)),
+        row("TTFT P99", "ttft_ms.p99", "ms", percentile("ttft_ms", 3)),
+        row("TPOT P50", "tpot_ms.p50", "ms/token", percentile("tpot_ms", 0)),
+        row("TPOT P99", "tpot_ms.p99", "ms/token", percentile("tpot_ms", 3)),
+        row("ICL P99", "icl_ms.p99", "ms", percentile("icl_ms", 3)),
+        row("E2EL P99", "e2el_ms.p99", "ms", percentile("e2el_ms", 3)),
+        row("output", "output_tok_s", "tok/s", of(&|summary| summary.throughput.output_tok_s)),
+        row("requests", "req_s", "req/s", of(&|summary| summary.throughput.req_s)),
+    ];
+    if measured.goodput.is_some() {
+        let goodput = |summary: &Summary| summary.goodput.as_ref()?.req_s;
+        let attainment = |summary: &Summary| summary.goodput.as_ref()?.attainment;
+        rows.push(row("goodput", "goodput_req_s", "req/s", of(&goodput)));
+        rows.push(row("attainment", "attainment", "", of(&attainment)));
+    }
+    let count = |engine: &sim::Settings| f64::from(engine.accelerators());
+    let accelerators = [None, Some(count(before)), Some(count(after))];
+    rows.push(row("accelerators", "accelerators", "", accelerators));
+    if let Some(price) = price {
+        let cost = |summary: &Summary, engine: &sim::Settings| {
+            let rate = summary.throughput.output_tok_s.filter(|rate| *rate > 0.0)?;
+            Some(count(engine) * price / 3600.0 / rate * 1e6)
+        };
+        let costs = [None, cost(baseline, before), cost(changed, after)];
+        rows.push(row("cost", "cost_per_million_output_tokens", "/1M output tokens", costs));
+    }
+    rows
+}
+
+fn distribution<'a>(summary: &'a Summary, key: &str) -> Option<&'a Distribution> {
+    summary.metrics.iter().find(|(known, _)| *known == key).map(|(_, found)| found)
+}
+
+fn table(rows: &[Row], changes: &[String], facts: &RunFacts, notes: &[String]) -> String {
+    let changes = if changes.is_empty() { "nothing".to_owned() } else { changes.join(", ") };
+    let mut text = format!(
+        "What if · SIMULATED · requests of run {}\n  changed: {changes}\n\n  {:<14} {:>12} {:>12} {:>12} {:>9}\n",
+        facts.run_id, "", "measured", "model", "changed", "by"
+    );
+    for row in rows {
+        let [measured, model, changed] =
+            row.values.map(|value| value.map_or_else(|| "n/a".to_owned(), short));
+        let by = match (row.values[1], row.values[2]) {
+            (Some(model), Some(changed)) => off(model, changed),
+            _ => "n/a".to_owned(),
+        };
+        text.push_str(&format!(
+            "  {:<14} {measured:>12} {model:>12} {changed:>12} {by:>9}  {}\n",
+            row.name, row.unit
+        ));
+    }
+    text.push_str("\n  Measured against model says how well the model describes the run; changed is held against the model.\n");
+    for note in notes {
+        text.push_str(&format!("  {note}\n"));
+    }
+    text
+}
+
+fn to_json(rows: &[Row], changes: &[String], facts: &RunFacts, notes: &[String]) -> Value {
+    let figures: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            let [measured, model, changed] = row.values;
+            json!({
+                "key": row.key, "unit": row.unit,
+                "measured": measured, "model": model, "changed": changed,
+            })
+        })
+        .collect();
+    json!({
+        "run_id": facts.run_id, "simulated": true, "changes": changes,
+        "figures": figures, "notes": notes,
+    })
+}
