@@ -94,6 +94,8 @@ pub struct Cluster {
     router: Routes,
     on_the_way: BinaryHeap<Reverse<OnTheWay>>,
     order: u64,
+    /// When the front end has taken in all that came.
+    frontend_free_ns: u64,
     delays: Delays,
     /// Requests whose prompt is computed elsewhere than their answer.
     split: HashMap<u64, Split>,
@@ -136,6 +138,7 @@ impl Cluster {
             router: Routes::new(settings.router, limits.block_size, count),
             on_the_way: BinaryHeap::new(),
             order: 0,
+            frontend_free_ns: 0,
             delays: Delays {
                 frontend_s: settings.frontend_overhead_us * 1e-6,
                 frontend_per_token_s: settings.frontend_token_us * 1e-6,
@@ -192,7 +195,10 @@ impl Cluster {
             let split = Split { ask: ask.clone(), arrived_ns: at_ns, prefill: None };
             self.split.insert(ask.id, split);
         }
-        self.send(at_ns + frontend, at_ns, Stage::Prompt, ask);
+        // One thread takes requests in, one after the other, so that of requests
+        // that come together the first is under way before the last is read.
+        self.frontend_free_ns = self.frontend_free_ns.max(at_ns) + frontend;
+        self.send(self.frontend_free_ns, at_ns, Stage::Prompt, ask);
     }
 
     fn send(&mut self, at_ns: u64, arrived_ns: u64, stage: Stage, ask: Ask) {

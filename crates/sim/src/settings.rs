@@ -83,7 +83,8 @@ pub struct Settings {
     pub host_overhead_us: f64,
     /// What it takes for each sequence in it, microseconds.
     pub request_overhead_us: f64,
-    /// From a request's arrival to the scheduler, microseconds.
+    /// What the front end takes to take a request in, microseconds. Requests are
+    /// taken in one after the other.
     pub frontend_overhead_us: f64,
     /// The same for each token of its prompt, microseconds.
     pub frontend_token_us: f64,
@@ -450,7 +451,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting!(
         frontend_overhead_us,
-        "from a request's arrival to the scheduler, µs",
+        "what the front end takes to take a request in, one after the other, µs",
         positive_or_0,
         shown
     ),

@@ -140,9 +140,14 @@ fn rows(
     };
     let of = |value: &dyn Fn(&Summary) -> Option<f64>| all.map(value);
     let row = |name, key, unit, values| Row { name, key, unit, values };
+    let mean = |key: &'static str| {
+        all.map(|summary| distribution(summary, key).and_then(|found| found.mean))
+    };
     let mut rows = vec![
+        row("TTFT mean", "ttft_ms.mean", "ms", mean("ttft_ms")),
         row("TTFT P50", "ttft_ms.p50", "ms", percentile("ttft_ms", 0)),
         row("TTFT P99", "ttft_ms.p99", "ms", percentile("ttft_ms", 3)),
+        row("TPOT mean", "tpot_ms.mean", "ms/token", mean("tpot_ms")),
         row("TPOT P50", "tpot_ms.p50", "ms/token", percentile("tpot_ms", 0)),
         row("TPOT P99", "tpot_ms.p99", "ms/token", percentile("tpot_ms", 3)),
         row("ICL P99", "icl_ms.p99", "ms", percentile("icl_ms", 3)),
