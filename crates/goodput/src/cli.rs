@@ -8,8 +8,8 @@ use measure::Span;
 use report::lang::Lang;
 
 use crate::command::{
-    bench, explain, export, fit, import, report as report_command, runs, selftest, sim, simulate,
-    ui, what_if,
+    bench, engine_settings, explain, export, fit, import, report as report_command, runs, selftest,
+    sim, simulate, ui, what_if,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -104,7 +104,12 @@ fn command() -> Command {
                 .subcommand_required(true)
                 .subcommand(serve_command())
                 .subcommand(simulate_command())
-                .subcommand(fit_command()),
+                .subcommand(fit_command())
+                .subcommand(
+                    Command::new("settings")
+                        .about("List what can be set of the engine model, with models and accelerators")
+                        .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the list as one JSON object")),
+                ),
         )
         .mut_subcommands(with_exit_codes)
 }
@@ -300,6 +305,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             Some(("serve", matches)) => serve(matches),
             Some(("run", matches)) => simulate(matches),
             Some(("fit", matches)) => fit_to_runs(matches),
+            Some(("settings", matches)) => engine_settings::run(text(matches, "json").as_deref()),
             _ => unreachable!("clap asks for a subcommand"),
         },
         _ => unreachable!("clap asks for a subcommand"),

@@ -44,8 +44,8 @@ reads one row of it. Weights of 4-bit integers are multiplied in bf16.
 const MODELS: &str = "
 ## Models
 
-Parameters are computed from the shape and stated by the maker, 10⁹; a test holds them within 3 % \
-of each other. *Active* is per token, with the LM head. KV is of one token in bf16 while no window \
+Parameters are computed from the shape, 10⁹; *stated* is the size that the maker gives the model, in \
+its name or on its card, and a test holds the two within 3 % of each other. *Active* is per token, with the LM head. KV is of one token in bf16 while no window \
 is full; *full* is the number of layers without one. A name is found whatever its case, blanks, \
 dashes and underscores, by id, name or Hugging Face repository.
 

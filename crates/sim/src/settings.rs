@@ -275,7 +275,7 @@ macro_rules! override_of {
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "model",
-        text: "model of the catalogue (goodput explain hardware lists them)",
+        text: "model of the catalogue, or a config.json of Hugging Face or its folder",
         set: |settings, value| {
             settings.model = hardware::model(value).map_err(|unknown| unknown.to_string())?.clone();
             Ok(())
@@ -579,6 +579,7 @@ impl Setting {
         let plain = match plain.as_str() {
             "tensor_parallel" | "tp" => "tensor_parallel_size",
             "pipeline_parallel" | "pp" => "pipeline_parallel_size",
+            "data_parallel" | "data_parallel_size" | "dp" => "replicas",
             other => other,
         };
         SETTINGS.iter().find(|setting| setting.name == plain).ok_or_else(|| {
