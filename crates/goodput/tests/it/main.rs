@@ -52,6 +52,8 @@ mod runs;
 mod servegen;
 // The command line of the seed text.
 mod seed;
+// The engine model in virtual time.
+mod simulate;
 // The tokenisation cases.
 mod tokenisation;
 // `--tokenizer`: where it is found, and lengths by it.

@@ -1,0 +1,201 @@
+//! The engine model: runs in virtual time, fits, what if, and what is refused.
+
+use serde_json::Value;
+
+use crate::program::{Told, Workplace};
+
+/// A short run whose load is drawn from seed 4.
+const RUN: [&str; 12] = [
+    "sim",
+    "run",
+    "--seed",
+    "4",
+    "--isl",
+    "300",
+    "--osl",
+    "24",
+    "--request-rate",
+    "20",
+    "-n",
+    "60",
+];
+
+fn simulated(workplace: &Workplace, more: &[&str]) -> Value {
+    let told = workplace.run(&[&RUN[..], &["--json", "-"], more].concat());
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    serde_json::from_str(&told.out).unwrap()
+}
+
+fn refused(workplace: &Workplace, arguments: &[&str]) -> String {
+    let told: Told = workplace.run(&[&["sim"], arguments].concat());
+    assert_eq!(told.code, Some(2), "{}", told.err);
+    told.err
+}
+
+fn rows(workplace: &Workplace, run: &Value) -> Vec<u8> {
+    let folder = workplace.at("runs").join(run["run_id"].as_str().unwrap());
+    let rows = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = rows.filter(|path| path.extension().is_some_and(|end| end == "parquet")).next();
+    std::fs::read(file.unwrap()).unwrap()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_says_simulated() {
+    let workplace = Workplace::new();
+    let (first, second) = (simulated(&workplace, &[]), simulated(&workplace, &[]));
+    assert_eq!(rows(&workplace, &first), rows(&workplace, &second));
+    let other = simulated(&workplace, &["--seed", "5"]);
+    assert_ne!(rows(&workplace, &first), rows(&workplace, &other));
+    assert_eq!(first["simulated"], true);
+    assert_eq!(first["engine"], "goodput engine model: Llama 3.1 8B on NVIDIA H100 SXM");
+    assert_eq!(first["outcomes"]["ok"], 60);
+    assert_eq!(first["validity"]["verdict"], "VALID");
+    let report = workplace.run(&["report", first["run_id"].as_str().unwrap()]);
+    assert!(report.out.contains("SIMULATED"), "{}", report.out);
+}
+
+#[test]
+fn a_simulated_load_is_the_one_that_bench_would_make() {
+    let workplace = Workplace::new();
+    let dry = |start: &[&str]| -> Value {
+        let told = workplace.run(&[start, &RUN[2..], &["--dry-run", "--json", "-"]].concat());
+        serde_json::from_str(&told.out).unwrap()
+    };
+    let (bench, sim) = (dry(&["bench"]), dry(&["sim", "run"]));
+    assert_eq!(bench["schedule_hash"], sim["schedule_hash"]);
+    assert_eq!(bench["arrivals_ms"], sim["arrivals_ms"]);
+    let run = simulated(&workplace, &[]);
+    let manifest = workplace.at("runs").join(run["run_id"].as_str().unwrap()).join("run.json");
+    let manifest: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
+    assert_eq!(manifest["facts"]["load"]["schedule_hash"], sim["schedule_hash"]);
+    assert_eq!(manifest["argv"][1], "sim");
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_with_the_arithmetic() {
+    let workplace = Workplace::new();
+    let set = |setting: &str| refused(&workplace, &["run", "--set", setting]);
+    assert!(set("max_num_seq=4").contains("near ones are max_num_seqs"));
+    assert!(set("model=llama-3.1-9b").contains("llama-3.1-8b"));
+    assert!(set("accelerator=h300").contains("h100"));
+    assert!(set("max_num_seqs=0").contains("is not a whole number from 1"));
+    assert!(set("seats").contains("write NAME=VALUE"));
+    let weights = set("model=llama-3.1-70b");
+    assert!(weights.contains("80.0 GB × 0.92 = 73.6 GB"), "{weights}");
+    assert!(weights.contains("141.1 GB"), "{weights}");
+    let context = set("num_gpu_blocks_override=100");
+    assert!(context.contains("max_model_len 131072"), "{context}");
+    assert!(context.contains("1600 tokens (100 blocks of 16)"), "{context}");
+    let budget = set("max_num_batched_tokens=8");
+    assert!(budget.contains("less than one block of block_size 16"), "{budget}");
+    let shards = set("tensor_parallel_size=3");
+    assert!(shards.contains("does not divide the 32 heads"), "{shards}");
+    let address = refused(&workplace, &["run", "--url", "http://127.0.0.1:1"]);
+    assert!(address.contains("sim run has no target"), "{address}");
+    let set = workplace.run(&["bench", "http://127.0.0.1:1", "--set", "max_num_seqs=4"]);
+    assert_eq!(set.code, Some(2));
+    assert!(set.err.contains("an address was given"), "{}", set.err);
+}
+
+#[test]
+fn a_prompt_beyond_the_context_is_a_failure_that_names_the_lengths() {
+    let workplace = Workplace::new();
+    let run = simulated(&workplace, &["--set", "max_model_len=310", "--allow-invalid"]);
+    assert_eq!(run["outcomes"]["ok"], 0);
+    assert_eq!(run["outcomes"]["by_kind"]["http_status"], 60);
+}
+
+#[test]
+fn what_if_finds_the_run_itself_and_says_what_changes() {
+    let workplace = Workplace::new();
+    simulated(&workplace, &["--set", "max_num_seqs=2", "--shared-prefix-len", "200"]);
+    let told = workplace.run(&[
+        "sim",
+        "run",
+        "--like",
+        "latest",
+        "--set",
+        "max_num_seqs=64",
+        "--json",
+        "-",
+        "--gpu-price-per-hour",
+        "3.6",
+    ]);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    let what_if: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(what_if["notes"], serde_json::json!([]));
+    let figure = |key: &str| {
+        let figures = what_if["figures"].as_array().unwrap();
+        figures.iter().find(|figure| figure["key"] == key).unwrap().clone()
+    };
+    for key in ["ttft_ms.p50", "tpot_ms.p99", "icl_ms.p99", "output_tok_s"] {
+        assert_eq!(figure(key)["measured"], figure(key)["model"], "{key}");
+    }
+    let ttft = figure("ttft_ms.p99");
+    assert!(ttft["changed"].as_f64() < ttft["model"].as_f64(), "{ttft}");
+    // 1 accelerator at 3.6 an hour is 0.001 a second.
+    let (cost, rate) = (figure("cost_per_million_output_tokens"), figure("output_tok_s"));
+    let expected = 1e6 * 0.001 / rate["changed"].as_f64().unwrap();
+    assert!((cost["changed"].as_f64().unwrap() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_fit_is_written_and_taken_and_a_bad_one_refused() {
+    let workplace = Workplace::new();
+    let slow = ["--set", "compute_efficiency=0.3", "--set", "step_overhead_us=2000"];
+    simulated(&workplace, &slow);
+    let fit = workplace.run(&[
+        "sim",
+        "fit",
+        "latest",
+        "--only",
+        "compute_efficiency,step_overhead_us",
+        "--to",
+        "engine.json",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(fit.code, Some(0), "{}", fit.err);
+    let found: Value = serde_json::from_str(&fit.out).unwrap();
+    let value = |place: usize| found["settings"][place]["value"].as_f64().unwrap();
+    assert!((value(0) / 0.3 - 1.0).abs() < 0.1, "{found}");
+    assert!((value(1) / 2000.0 - 1.0).abs() < 0.1, "{found}");
+    let again = simulated(&workplace, &["--engine", "engine.json"]);
+    let slow = simulated(&workplace, &slow);
+    let ttft = |run: &Value| run["metrics"]["ttft_ms"]["mean"].as_f64().unwrap();
+    assert!((ttft(&again) / ttft(&slow) - 1.0).abs() < 0.02);
+    // Only a limit is moved that explains nothing.
+    let bad = workplace.run(&[
+        "sim",
+        "fit",
+        "latest",
+        "--only",
+        "frontend_token_us",
+        "--set",
+        "compute_efficiency=1",
+        "--set",
+        "memory_efficiency=1",
+        "--to",
+        "bad.json",
+    ]);
+    assert_eq!(bad.code, Some(4), "{}", bad.err);
+    assert!(bad.err.contains("does not describe these runs"), "{}", bad.err);
+    assert!(!workplace.at("bad.json").exists());
+    let other = refused(&workplace, &["run", "--engine", "bad.json"]);
+    assert!(other.contains("bad.json"), "{other}");
+}
+
+#[test]
+fn every_setting_is_listed_with_its_default() {
+    let workplace = Workplace::new();
+    let told = workplace.run(&["sim", "settings", "--json", "-"]);
+    let list: Value = serde_json::from_str(&told.out).unwrap();
+    for setting in list["settings"].as_array().unwrap() {
+        let (name, default) =
+            (setting["name"].as_str().unwrap(), setting["default"].as_str().unwrap());
+        // What is shown can be typed.
+        let set = format!("{name}={default}");
+        let told = workplace.run(&["sim", "run", "--dry-run", "--set", &set]);
+        assert_eq!(told.code, Some(0), "{set}: {}", told.err);
+    }
+}
