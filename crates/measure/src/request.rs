@@ -19,13 +19,16 @@ pub struct Settings {
     pub stall_ms: f64,
     /// Tokens per second that a person reads.
     pub reading_tok_s: f64,
+    /// False where only the first and the last event of each request were kept:
+    /// gaps between them are not known then.
+    pub events_kept: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         // Half a second is where a stream is seen to stop; five tokens a
         // second is a quick silent reader.
-        Self { stall_ms: 500.0, reading_tok_s: 5.0 }
+        Self { stall_ms: 500.0, reading_tok_s: 5.0, events_kept: true }
     }
 }
 
@@ -188,6 +191,9 @@ impl<'a> Timed<'a> {
         if self.record.source.is_some() {
             return None;
         }
+        if let Err(reason) = self.events_kept() {
+            return Some(Err(reason));
+        }
         let instants = match self.streamed() {
             Ok(Marks::Stamped(instants)) => instants,
             Ok(Marks::Reported { .. }) => return None,
@@ -197,6 +203,11 @@ impl<'a> Timed<'a> {
         let spans = self.each_later_arrival(instants);
         into.extend(spans.map(|(gap, _)| gap.us().clamp(0, i64::from(u32::MAX)) as u32));
         Some(if into.len() == before { Err(Undefined::OneArrival) } else { Ok(()) })
+    }
+
+    /// Whether every event was kept.
+    fn events_kept(&self) -> Result<(), Undefined> {
+        if self.settings.events_kept { Ok(()) } else { Err(Undefined::EventsNotKept) }
     }
 
     /// Whether the answer is of a kind that has tokens.
@@ -463,6 +474,7 @@ impl<'a> Timed<'a> {
 
     /// Gaps in ms between successive token arrivals (ICL), per choice.
     pub fn gaps(&self) -> Result<Vec<f64>, Undefined> {
+        self.events_kept()?;
         let marks = self.successful()?;
         self.generates()?;
         match marks {
@@ -517,6 +529,7 @@ impl<'a> Timed<'a> {
     /// The longest gap in ms that has been seen of a request, however it
     /// ended; the one that was open at its end counts as long as it lasted.
     pub fn longest_gap_seen(&self) -> Option<f64> {
+        self.events_kept().ok()?;
         let instants = self.instants()?;
         let longest = self.each_later_arrival(instants).map(|(gap, _)| gap).max();
         let start = start_of(self.record, self.start())?;
@@ -567,6 +580,7 @@ impl<'a> Timed<'a> {
 
     /// Output tokens a chunk.
     pub fn tokens_per_chunk(&self) -> Value {
+        self.events_kept()?;
         self.successful()?;
         self.generates()?;
         let chunks = self.record.output_chunks();
@@ -640,6 +654,7 @@ impl<'a> Timed<'a> {
     /// Lower bound of the number of arrivals that carried exactly one token,
     /// and the number of arrivals.
     pub fn single_token_arrivals(&self) -> Result<(u32, u32), Undefined> {
+        self.events_kept()?;
         self.successful()?;
         let chunks = self.record.output_chunks();
         let known = self.record.events.tokens.iter().zip(&self.record.events.carries);

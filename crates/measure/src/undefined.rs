@@ -55,6 +55,7 @@ reasons! {
     NotCollected "not_collected" "server metrics are not collected by this version" "此版本尚未采集服务端指标";
     NoHardware "no_hardware" "model and accelerator are not given" "未给出模型与加速器";
     NoPrice "no_price" "no price is given" "未给出价格";
+    EventsNotKept "events_not_kept" "only the first and last events were kept" "只保留了首末事件";
     NotInFile "not_in_file" "the imported file does not hold it" "导入的文件中没有该值";
     NeedsText "needs_text" "the definition re-tokenises the text, which was not kept" "该口径需要重新切分文本，而文本未保留";
 }

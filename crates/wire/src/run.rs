@@ -91,6 +91,14 @@ struct Form {
     facts: FactsForm,
 }
 
+const fn yes() -> bool {
+    true
+}
+
+const fn is_true(kept: &bool) -> bool {
+    *kept
+}
+
 #[derive(Serialize, Deserialize)]
 struct FactsForm {
     run_id: String,
@@ -106,6 +114,9 @@ struct FactsForm {
     // A limit that no value reaches is infinite, which JSON writes as null.
     stall_ms: Option<f64>,
     reading_tok_s: Option<f64>,
+    // Files of before there was a choice have all events.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    events_kept: bool,
     percentiles: Vec<f64>,
     instrument: InstrumentForm,
     request_timeout_ms: Option<f64>,
@@ -277,6 +288,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
         slo,
         stall_ms: Some(facts.settings.stall_ms),
         reading_tok_s: Some(facts.settings.reading_tok_s),
+        events_kept: facts.settings.events_kept,
         percentiles: facts.percentiles.clone(),
         instrument: InstrumentForm {
             stamp_source: facts.instrument.stamp_source.clone(),
@@ -353,6 +365,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
         settings: Settings {
             stall_ms: form.stall_ms.unwrap_or(f64::INFINITY),
             reading_tok_s: form.reading_tok_s.unwrap_or(f64::INFINITY),
+            events_kept: form.events_kept,
         },
         percentiles: form.percentiles,
         instrument: InstrumentFacts {

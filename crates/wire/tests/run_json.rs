@@ -85,7 +85,7 @@ fn golden_facts() -> RunFacts {
             ],
             labelled: Vec::new(),
         }),
-        settings: Settings { stall_ms: 250.5, reading_tok_s: 5.0 },
+        settings: Settings { stall_ms: 250.5, reading_tok_s: 5.0, events_kept: true },
         percentiles: vec![75.0, 99.9],
         instrument: InstrumentFacts {
             stamp_source: "kernel".to_owned(),
@@ -328,7 +328,7 @@ prop_compose! {
     fn facts()(
         words in [text(), text(), text()],
         named in [option::of(text()), option::of(text())],
-        flags in any::<[bool; 3]>(),
+        flags in any::<[bool; 4]>(),
         load in load(),
         workload in workload(),
         slo in option::of(slo()),
@@ -346,13 +346,13 @@ prop_compose! {
         }).collect();
         let [run_id, target, api] = words;
         let [engine, model] = named;
-        let [simulated, chat, interrupted] = flags;
+        let [simulated, chat, interrupted, events_kept] = flags;
         let [stall_ms, reading_tok_s] = settings;
         RunFacts {
             run_id, target, engine, model, simulated, api,
             endpoint: if chat { Endpoint::Chat } else { Endpoint::Completions },
             load, workload, slo,
-            settings: Settings { stall_ms, reading_tok_s },
+            settings: Settings { stall_ms, reading_tok_s, events_kept },
             percentiles, instrument,
             request_timeout: timeout_us.map(Span::from_us),
             source_duration_s, as_reported, isolated, interrupted,

@@ -96,6 +96,7 @@ fn measure(
         engine: resolved.engine.clone(),
         model: plan.models_shown(&resolved.model),
         simulated: resolved.embedded.is_some(),
+        events_kept: true,
     };
     let finished = session.record(known, directory, |sink| {
         let throttled_us = host::throttled_us();

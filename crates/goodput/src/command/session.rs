@@ -88,6 +88,8 @@ pub(super) struct Known {
     pub(super) engine: Option<String>,
     pub(super) model: String,
     pub(super) simulated: bool,
+    /// Whether every event is in the rows.
+    pub(super) events_kept: bool,
 }
 
 /// What made the requests says at the end.
@@ -236,7 +238,11 @@ impl Session<'_> {
             },
             workload: self.plan.workload.clone(),
             slo: self.plan.slo.clone(),
-            settings: MetricSettings { stall_ms: self.plan.stall_ms, ..MetricSettings::default() },
+            settings: MetricSettings {
+                stall_ms: self.plan.stall_ms,
+                events_kept: known.events_kept,
+                ..MetricSettings::default()
+            },
             percentiles: self.plan.percentiles.clone(),
             instrument: InstrumentFacts {
                 floor: selftest::stored(self.settings.text("runs-dir")),

@@ -55,6 +55,7 @@ pub(crate) fn run(settings: &Settings, asked: &Asked) -> Result<Exit, Failure> {
         engine: Some(described(&engine)),
         model: plan.model.clone().unwrap_or_else(|| engine.model.id.to_string()),
         simulated: true,
+        events_kept: asked.keep_events,
     };
     let around = Surroundings {
         one_way: asked.one_way,

@@ -34,8 +34,8 @@ fn refused(workplace: &Workplace, arguments: &[&str]) -> String {
 
 fn rows(workplace: &Workplace, run: &Value) -> Vec<u8> {
     let folder = workplace.at("runs").join(run["run_id"].as_str().unwrap());
-    let rows = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let file = rows.filter(|path| path.extension().is_some_and(|end| end == "parquet")).next();
+    let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|end| end == "parquet"));
     std::fs::read(file.unwrap()).unwrap()
 }
 
@@ -95,6 +95,19 @@ fn settings_that_cannot_be_are_refused_with_the_arithmetic() {
     let set = workplace.run(&["bench", "http://127.0.0.1:1", "--set", "max_num_seqs=4"]);
     assert_eq!(set.code, Some(2));
     assert!(set.err.contains("an address was given"), "{}", set.err);
+}
+
+#[test]
+fn without_events_gaps_are_absent_and_nothing_else_changes() {
+    let workplace = Workplace::new();
+    let (all, few) = (simulated(&workplace, &[]), simulated(&workplace, &["--no-events"]));
+    for metric in ["ttft_ms", "tpot_ms", "e2el_ms"] {
+        assert_eq!(all["metrics"][metric], few["metrics"][metric], "{metric}");
+    }
+    assert_eq!(few["metrics"]["icl_ms"]["n"], 0);
+    assert!(few["metrics"]["icl_ms"]["p99"].is_null());
+    let report = workplace.run(&["report", few["run_id"].as_str().unwrap()]);
+    assert!(report.out.contains("only the first and last events were kept"), "{}", report.out);
 }
 
 #[test]
