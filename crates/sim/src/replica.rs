@@ -96,6 +96,8 @@ pub struct Replica {
     flights: VecDeque<Flight>,
     /// Steps of the past, for their memory.
     spare: Vec<Step>,
+    /// When the scheduler has done its work for the steps under way.
+    host_free_ns: u64,
     /// When the first stage is free again.
     entry_free_ns: u64,
     slowdowns: Vec<Slowdown>,
@@ -110,6 +112,7 @@ impl Replica {
             cost,
             flights: VecDeque::new(),
             spare: Vec::new(),
+            host_free_ns: 0,
             entry_free_ns: 0,
             slowdowns: Vec::new(),
             totals: Totals::default(),
@@ -236,7 +239,9 @@ impl Replica {
                 return;
             }
             let mut cost = self.cost.of(&step.work);
-            let starts_ns = (now_ns + nanoseconds(cost.host_s)).max(self.entry_free_ns);
+            // The scheduler works on one step at a time.
+            self.host_free_ns = now_ns.max(self.host_free_ns) + nanoseconds(cost.host_s);
+            let starts_ns = self.host_free_ns.max(self.entry_free_ns);
             cost.device_s *= self.slowness(starts_ns);
             let device_ns = nanoseconds(cost.device_s).max(1);
             let stage_ns = (device_ns as f64 / self.cost.stages.max(1.0)) as u64;
