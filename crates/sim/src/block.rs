@@ -56,8 +56,8 @@ pub(crate) struct Pool {
     first: u32,
     last: u32,
     free: u32,
-    /// The first block of each hash.
-    known: HashMap<BlockHash, BlockId, BuildHasherDefault<Mixed>>,
+    /// The first and the last block of each hash.
+    known: HashMap<BlockHash, (BlockId, BlockId), BuildHasherDefault<Mixed>>,
     caches: bool,
 }
 
@@ -93,9 +93,10 @@ impl Pool {
         1.0 - f64::from(self.free) / f64::from(self.len().max(1))
     }
 
-    /// A block of these tokens, if there is one.
+    /// A block of these tokens, if there is one: of several the one that has had
+    /// them for longest.
     pub(crate) fn find(&self, hash: BlockHash) -> Option<BlockId> {
-        self.known.get(&hash).copied()
+        self.known.get(&hash).map(|(first, _)| *first)
     }
 
     /// True when nobody uses the block, so that using it takes a free one.
@@ -131,16 +132,11 @@ impl Pool {
             return;
         }
         let block = &mut self.blocks[id as usize];
-        block.hash = Some(hash);
-        match self.known.get(&hash) {
-            Some(&head) => {
-                let next = std::mem::replace(&mut self.blocks[head as usize].twin, id);
-                self.blocks[id as usize].twin = next;
-            }
-            None => {
-                block.twin = NONE;
-                self.known.insert(hash, id);
-            }
+        (block.hash, block.twin) = (Some(hash), NONE);
+        let (_, last) = self.known.entry(hash).or_insert((id, id));
+        if *last != id {
+            self.blocks[*last as usize].twin = id;
+            *last = id;
         }
     }
 
@@ -179,23 +175,27 @@ impl Pool {
         true
     }
 
-    fn forget(&mut self, id: BlockId) {
+    /// Makes a block unfindable; nothing happens where it is so.
+    pub(crate) fn forget(&mut self, id: BlockId) {
         let Some(hash) = self.blocks[id as usize].hash.take() else { return };
-        let twin = std::mem::replace(&mut self.blocks[id as usize].twin, NONE);
-        let head = self.known[&hash];
-        if head == id {
-            if twin == NONE {
+        let next = std::mem::replace(&mut self.blocks[id as usize].twin, NONE);
+        let (first, last) = self.known[&hash];
+        if first == id {
+            if next == NONE {
                 self.known.remove(&hash);
             } else {
-                self.known.insert(hash, twin);
+                self.known.insert(hash, (next, last));
             }
             return;
         }
-        let mut at = head;
-        while self.blocks[at as usize].twin != id {
-            at = self.blocks[at as usize].twin;
+        let mut before = first;
+        while self.blocks[before as usize].twin != id {
+            before = self.blocks[before as usize].twin;
         }
-        self.blocks[at as usize].twin = twin;
+        self.blocks[before as usize].twin = next;
+        if last == id {
+            self.known.insert(hash, (first, before));
+        }
     }
 
     fn append(&mut self, id: BlockId) {
@@ -231,6 +231,49 @@ impl Pool {
             after => self.blocks[after as usize].before = before,
         }
         self.free -= 1;
+    }
+}
+
+/// What a block is to somebody who checks the pool.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) users: u32,
+    pub(crate) hash: Option<BlockHash>,
+}
+
+#[cfg(test)]
+impl Pool {
+    /// All blocks, once lists and counts are found to say the same.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        let mut free = Vec::new();
+        let mut at = self.first;
+        while at != NONE {
+            assert_eq!(self.blocks[at as usize].before, free.last().copied().unwrap_or(NONE));
+            free.push(at);
+            at = self.blocks[at as usize].after;
+        }
+        assert_eq!(free.last().copied().unwrap_or(NONE), self.last);
+        assert_eq!(free.len(), self.free as usize);
+        let unused = (0..self.len()).filter(|id| self.is_free(*id)).count();
+        assert_eq!(unused, free.len(), "what is in the list and what nobody uses");
+        assert!(free.iter().all(|id| self.is_free(*id)), "a block in use is given away");
+        let mut findable = 0;
+        for (hash, (first, last)) in &self.known {
+            let mut at = *first;
+            loop {
+                assert_eq!(self.blocks[at as usize].hash, Some(*hash));
+                findable += 1;
+                match self.blocks[at as usize].twin {
+                    NONE => break,
+                    twin => at = twin,
+                }
+            }
+            assert_eq!(at, *last);
+        }
+        let named = self.blocks.iter().filter(|block| block.hash.is_some()).count();
+        assert_eq!(findable, named, "each block with a hash is found by it");
+        self.blocks.iter().map(|block| Seen { users: block.users, hash: block.hash }).collect()
     }
 }
 
@@ -289,17 +332,22 @@ mod tests {
     }
 
     #[test]
-    fn of_twins_one_stays_findable() {
-        let mut pool = Pool::new(3, true);
-        let twins: Vec<BlockId> = (0..3).map(|_| pool.take()).collect();
+    fn of_twins_the_oldest_is_found() {
+        let mut pool = Pool::new(4, true);
+        let twins: Vec<BlockId> = (0..4).map(|_| pool.take()).collect();
         twins.iter().for_each(|id| pool.name(*id, 7));
-        pool.release(&twins[..1]);
-        pool.take();
-        let found = pool.find(7).expect("two twins are left");
-        assert!(twins[1..].contains(&found));
+        assert_eq!(pool.find(7), Some(twins[0]));
         pool.release(&twins[1..2]);
         pool.take();
+        assert_eq!(pool.find(7), Some(twins[0]), "another twin was evicted");
+        pool.release(&twins[..1]);
+        pool.take();
         assert_eq!(pool.find(7), Some(twins[2]));
+        pool.forget(twins[3]);
+        pool.forget(twins[2]);
+        assert_eq!(pool.find(7), None);
+        pool.name(twins[3], 7);
+        assert_eq!(pool.find(7), Some(twins[3]));
     }
 
     #[test]

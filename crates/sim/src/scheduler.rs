@@ -6,7 +6,8 @@
 //! second catch up with the first within the limits. Sequences that run come
 //! first, then those that wait, first come first served or by priority. When
 //! blocks run out, the last to come (or the least important) is preempted: it
-//! loses its blocks, waits at the head and computes its tokens again.
+//! loses its blocks, waits at the head and computes its tokens again. What steps
+//! under way bring it is its own all the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -198,13 +199,31 @@ impl Work {
 #[derive(Clone, Copy, Debug)]
 struct Item {
     slot: u32,
-    epoch: u64,
+    /// Of the sequence, and how often it had lost its blocks: what a step brings
+    /// is not taken for somebody else's.
+    number: u64,
+    life: u32,
     /// Tokens that it had computed before.
     before: u32,
     /// Tokens that the step computes for it.
     computes: u32,
+    /// Drafted ones among them.
+    drafted: u32,
     /// Tokens that it adds to the answer.
     produces: u32,
+}
+
+/// What a sequence can have of a step: tokens that exist, and drafted ones.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    new: u32,
+    drafted: u32,
+}
+
+impl Part {
+    const fn tokens(self) -> u32 {
+        self.new + self.drafted
+    }
 }
 
 /// A step under way.
@@ -217,7 +236,8 @@ pub(crate) struct Step {
 
 #[derive(Debug)]
 struct Sequence {
-    epoch: u64,
+    /// Counts those that came before it.
+    number: u64,
     submission: Submission,
     prompt_tokens: u32,
     /// Tokens that exist: the prompt and the answer so far.
@@ -225,6 +245,11 @@ struct Sequence {
     computed: u32,
     /// Tokens that steps under way will add.
     awaited: u32,
+    /// The same of steps from before it lost its blocks.
+    stale: u32,
+    /// Whether it has drawn a token since it was admitted, from which more are
+    /// drafted.
+    has_drawn: bool,
     blocks: Vec<BlockId>,
     hashes: Vec<BlockHash>,
     chain: Chain,
@@ -308,9 +333,8 @@ pub(crate) struct Scheduler {
     vacant: Vec<u32>,
     running: Vec<u32>,
     waiting: Waiting,
-    /// Numbers sequences and their lives between preemptions, so that what a
-    /// step under way brings is not taken for somebody else's.
-    epochs: u64,
+    /// Sequences so far.
+    numbers: u64,
     prefix: PrefixCounts,
 }
 
@@ -337,7 +361,7 @@ impl Scheduler {
             vacant: Vec::new(),
             running: Vec::new(),
             waiting,
-            epochs: 0,
+            numbers: 0,
             prefix: PrefixCounts::default(),
         }
     }
@@ -369,16 +393,19 @@ impl Scheduler {
     /// Takes a request. The caller has seen to it that prompt and limit fit the
     /// context.
     pub(crate) fn submit(&mut self, submission: Submission) {
-        let prompt_tokens = submission.prompt.len();
-        let epoch = self.epochs;
-        let key = (submission.priority, submission.arrived_ns, epoch);
-        self.epochs += 1;
+        // A model is given one token at least, which begins every text.
+        let prompt_tokens = submission.prompt.len().max(1);
+        let number = self.numbers;
+        let key = (submission.priority, submission.arrived_ns, number);
+        self.numbers += 1;
         let sequence = Sequence {
-            epoch,
+            number,
             prompt_tokens,
             tokens: prompt_tokens,
             computed: 0,
             awaited: 0,
+            stale: 0,
+            has_drawn: false,
             blocks: Vec::new(),
             hashes: Vec::new(),
             chain: Chain::new(self.limits.block_size),
@@ -424,11 +451,9 @@ impl Scheduler {
             work.sequences += 1;
             work.tokens += item.computes;
             work.prefill_tokens += item.computes.min(prompt_tokens.saturating_sub(item.before));
-            work.sampled += match item.produces {
-                0 => 0,
-                _ if decodes => item.computes,
-                _ => 1,
-            };
+            if item.produces > 0 {
+                work.sampled += 1 + item.drafted;
+            }
             work.add(item.before, item.computes, !decodes, self.limits.window);
         }
     }
@@ -437,38 +462,54 @@ impl Scheduler {
         let mut place = 0;
         while place < self.running.len() && *budget > 0 {
             let slot = self.running[place];
-            let Some(new) = self.due(slot, *budget) else {
+            let Some(part) = self.due(slot, *budget) else {
                 place += 1;
                 continue;
             };
-            let mut has_blocks = self.grow(slot, new);
+            let mut has_blocks = self.grow(slot, part);
             while !has_blocks {
                 let (victim, at) = self.victim();
                 if at < place {
                     // It was planned already, which only a priority can undo.
                     place -= 1;
-                    if let Some(item) = step.items.iter().position(|item| item.slot == victim) {
-                        *budget += step.items.remove(item).computes;
-                    }
+                    *budget += self.withdraw(victim, step);
                 }
                 self.preempt(victim, at);
                 step.preempted += 1;
                 if victim == slot {
                     break;
                 }
-                has_blocks = self.grow(slot, new);
+                has_blocks = self.grow(slot, part);
             }
             if !has_blocks {
                 break;
             }
-            *budget -= self.run(now_ns, slot, new, step);
+            self.run(now_ns, slot, part, step);
+            *budget -= part.tokens();
             place += 1;
         }
     }
 
-    /// Tokens that a running sequence can compute next; none where it waits for
+    /// Takes a sequence out of a step that is being planned. Gives back its
+    /// tokens.
+    fn withdraw(&mut self, slot: u32, step: &mut Step) -> u32 {
+        let Some(place) = step.items.iter().position(|item| item.slot == slot) else { return 0 };
+        let Item { before, computes, produces, .. } = step.items.remove(place);
+        let sequence = &mut self.sequences[slot as usize];
+        sequence.awaited -= produces;
+        sequence.computed_tokens -= u64::from(computes);
+        // Blocks that it would have filled stay empty: nobody may find them.
+        let first = before / self.limits.block_size;
+        for number in first..sequence.named {
+            self.pool.forget(sequence.blocks[number as usize]);
+        }
+        sequence.named = sequence.named.min(first);
+        computes
+    }
+
+    /// What a running sequence can compute next; nothing where it waits for
     /// tokens of a step under way.
-    fn due(&self, slot: u32, budget: u32) -> Option<u32> {
+    fn due(&self, slot: u32, budget: u32) -> Option<Part> {
         let sequence = &self.sequences[slot as usize];
         let known = sequence.tokens + sequence.awaited;
         // What is awaited ends it for certain.
@@ -478,7 +519,16 @@ impl Scheduler {
             return None;
         }
         let new = self.at_most(known - sequence.computed).min(budget);
-        (new > 0).then_some(new)
+        if new == 0 {
+            return None;
+        }
+        let speculation = self.limits.speculation.filter(|_| sequence.has_drawn);
+        let drafted = speculation.map_or(0, |speculation| {
+            let place = self.limits.max_model_len.saturating_sub(known + 1);
+            let wanted = new.saturating_add(speculation.drafted.min(place));
+            self.at_most(wanted).min(budget) - new
+        });
+        Some(Part { new, drafted })
     }
 
     /// So many tokens, within what one sequence may have of a step.
@@ -489,63 +539,59 @@ impl Scheduler {
         }
     }
 
-    /// Puts a sequence that has its blocks into the step. Gives the tokens that
-    /// this takes of the budget.
-    fn run(&mut self, now_ns: u64, slot: u32, new: u32, step: &mut Step) -> u32 {
-        let (produced, drafted) = self.produced(slot, new);
+    /// Puts a sequence that has its blocks into the step.
+    fn run(&mut self, now_ns: u64, slot: u32, part: Part, step: &mut Step) {
+        let produces = self.produced(slot, part);
+        let Part { new, drafted } = part;
         let sequence = &mut self.sequences[slot as usize];
         sequence.scheduled_ns.get_or_insert(now_ns);
         let before = sequence.computed;
-        let computes = new + drafted;
         // Of drafted tokens those that are taken have been computed.
-        let advances = if drafted > 0 { produced } else { new };
-        sequence.computed += advances;
-        sequence.awaited += produced;
-        sequence.computed_tokens += u64::from(computes);
-        let epoch = sequence.epoch;
-        step.items.push(Item { slot, epoch, before, computes, produces: produced });
-        computes
+        sequence.computed += new + produces.saturating_sub(1);
+        sequence.awaited += produces;
+        sequence.has_drawn |= produces > 0;
+        sequence.computed_tokens += u64::from(part.tokens());
+        step.items.push(Item {
+            slot,
+            number: sequence.number,
+            life: sequence.preemptions,
+            before,
+            computes: part.tokens(),
+            drafted,
+            produces,
+        });
     }
 
-    /// Tokens that a sequence adds to its answer when it computes `new`, and the
-    /// drafted tokens that are computed for it besides.
-    fn produced(&self, slot: u32, new: u32) -> (u32, u32) {
+    /// Tokens that a sequence adds to its answer when it computes this.
+    fn produced(&self, slot: u32, part: Part) -> u32 {
         let sequence = &self.sequences[slot as usize];
         let known = sequence.tokens + sequence.awaited;
-        if sequence.computed + new < known {
-            return (0, 0);
+        if sequence.computed + part.new < known {
+            return 0;
         }
-        let speculation =
-            self.limits.speculation.filter(|_| sequence.computed >= sequence.prompt_tokens);
-        let Some(Speculation { drafted, acceptance }) = speculation else { return (1, 0) };
+        let speculation = self.limits.speculation.filter(|_| part.drafted > 0);
+        let Some(Speculation { acceptance, .. }) = speculation else { return 1 };
         let generated = sequence.generated() + sequence.awaited;
         // Drawn by place in the answer, so that a preemption changes nothing.
         let number = sequence.submission.answer ^ (u64::from(generated) << 40);
         let mut stream = Stream::numbered(self.limits.seed, "accepted drafts", number);
-        let taken = (0..drafted).take_while(|_| stream.chance(acceptance)).count() as u32;
+        let taken = (0..part.drafted).take_while(|_| stream.chance(acceptance)).count() as u32;
         let left = sequence.submission.limit.saturating_sub(generated);
-        ((1 + taken).min(left.max(1)), drafted)
+        (1 + taken).min(left.max(1))
     }
 
-    /// Takes the blocks for `new` more tokens of a sequence; false, and nothing
-    /// is taken, where they are not free.
-    fn grow(&mut self, slot: u32, new: u32) -> bool {
-        let drafted = self.drafted_by(slot);
+    /// Takes the blocks for this part of a sequence; false, and nothing is
+    /// taken, where they are not free.
+    fn grow(&mut self, slot: u32, part: Part) -> bool {
         let sequence = &self.sequences[slot as usize];
-        let until = (sequence.computed + new + drafted).min(self.limits.max_model_len);
+        let until = sequence.computed + part.tokens();
         let wanted = until.div_ceil(self.limits.block_size) as usize;
         let missing = wanted.saturating_sub(sequence.blocks.len()) as u32;
         if missing > self.pool.free() {
             return false;
         }
-        self.take_blocks(slot, missing, new);
+        self.take_blocks(slot, missing, part.new);
         true
-    }
-
-    fn drafted_by(&self, slot: u32) -> u32 {
-        let sequence = &self.sequences[slot as usize];
-        let decodes = sequence.computed >= sequence.prompt_tokens;
-        self.limits.speculation.filter(|_| decodes).map_or(0, |speculation| speculation.drafted)
     }
 
     /// Gives a sequence blocks, and makes those findable that are full once
@@ -556,11 +602,17 @@ impl Scheduler {
         for _ in 0..missing {
             sequence.blocks.push(self.pool.take());
         }
+        let known = (sequence.computed + new).min(sequence.tokens);
+        self.name_blocks(slot, known);
+    }
+
+    /// Makes the blocks findable that the first `tokens` of a sequence fill.
+    fn name_blocks(&mut self, slot: u32, tokens: u32) {
         if !self.limits.enable_prefix_caching {
             return;
         }
-        let full = (sequence.computed + new).min(sequence.tokens) / self.limits.block_size;
-        while sequence.named < full {
+        let sequence = &mut self.sequences[slot as usize];
+        while sequence.named < tokens / self.limits.block_size {
             let number = sequence.named;
             let hash = sequence.hash(number);
             self.pool.name(sequence.blocks[number as usize], hash);
@@ -590,14 +642,13 @@ impl Scheduler {
         self.pool.release(&blocks);
         sequence.named = 0;
         sequence.computed = 0;
-        // Tokens of steps under way are lost with their blocks.
-        sequence.awaited = 0;
-        sequence.epoch = self.epochs;
-        self.epochs += 1;
+        // Their tokens come, though what they were computed with is lost.
+        sequence.stale = std::mem::take(&mut sequence.awaited);
+        sequence.has_drawn = false;
         sequence.preemptions += 1;
         // What another engine computed is gone too.
         sequence.submission.transferred = 0;
-        let key = (sequence.submission.priority, sequence.submission.arrived_ns, sequence.epoch);
+        let key = (sequence.submission.priority, sequence.submission.arrived_ns, sequence.number);
         match &mut self.waiting {
             Waiting::FirstCome(queue) => queue.push_front(slot),
             Waiting::Priority(heap) => heap.push(Reverse((key.0, key.1, key.2, slot))),
@@ -607,10 +658,15 @@ impl Scheduler {
     fn plan_waiting(&mut self, now_ns: u64, budget: &mut u32, step: &mut Step) {
         while *budget > 0 && self.running.len() < self.limits.max_num_seqs as usize {
             let Some(slot) = self.waiting.first() else { return };
+            // What it computes next begins after tokens that are still to come.
+            if self.sequences[slot as usize].stale > 0 {
+                return;
+            }
             let Some(new) = self.admit(slot, *budget) else { return };
             self.waiting.take();
             self.running.push(slot);
-            *budget -= self.run(now_ns, slot, new, step);
+            self.run(now_ns, slot, Part { new, drafted: 0 }, step);
+            *budget -= new;
         }
     }
 
@@ -676,10 +732,12 @@ impl Scheduler {
         for item in step.items.iter().filter(|item| item.produces > 0) {
             let limits = &self.limits;
             let sequence = &mut self.sequences[item.slot as usize];
-            if sequence.epoch != item.epoch || sequence.ended {
+            if sequence.number != item.number || sequence.ended {
                 continue;
             }
-            sequence.awaited -= item.produces;
+            let runs = sequence.preemptions == item.life;
+            let due = if runs { &mut sequence.awaited } else { &mut sequence.stale };
+            *due -= item.produces;
             let submission = &sequence.submission;
             let natural = submission.natural.filter(|natural| *natural <= submission.limit);
             let until = natural.unwrap_or(submission.limit);
@@ -689,13 +747,24 @@ impl Scheduler {
             sequence.tokens += produced;
             sequence.first_token_ns.get_or_insert(now_ns);
             sink.tokens(submission.id, now_ns, produced);
-            let generated = before + produced;
-            if generated >= until || sequence.tokens >= limits.max_model_len {
-                let stops = natural.is_some_and(|natural| generated >= natural);
-                let finish = if stops { Finish::Stop } else { Finish::Length };
-                any_ended = true;
-                self.end(item.slot, now_ns, finish, sink);
+            let (tokens, generated) = (sequence.tokens, before + produced);
+            let ends = generated >= until || tokens >= limits.max_model_len;
+            if runs && limits.plans_ahead {
+                // Planned before its tokens were there, it could not name the
+                // blocks that they fill.
+                self.name_blocks(item.slot, tokens - 1);
             }
+            if !ends {
+                continue;
+            }
+            let stops = natural.is_some_and(|natural| generated >= natural);
+            let finish = if stops { Finish::Stop } else { Finish::Length };
+            if !runs {
+                self.waiting.remove(item.slot);
+                self.vacant.push(item.slot);
+            }
+            any_ended |= runs;
+            self.end(item.slot, now_ns, finish, sink);
         }
         if any_ended {
             self.drop_ended();
@@ -750,3 +819,6 @@ impl Scheduler {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
