@@ -1,4 +1,17 @@
 //! Tests of the engine model from outside.
 
+mod cases;
+mod causes;
+mod conservation;
 mod fit;
+mod growth;
+mod littles_law;
+mod naive;
+mod oracle;
+mod pipeline;
+mod progress;
+mod queueing;
+mod repeated;
+mod speculation;
+mod watched;
 mod whole;

@@ -18,7 +18,7 @@ impl Observer for Keep {
     }
 }
 
-fn around() -> Surroundings {
+pub(crate) fn around() -> Surroundings {
     Surroundings {
         one_way: Span::ZERO,
         request_timeout: Span::from_ms(600_000),
@@ -48,9 +48,10 @@ pub(crate) fn spec(load: Load, stop: Stop) -> Spec {
     }
 }
 
+/// The records of a run, in the order of their ends.
 pub(crate) fn run(spec: Spec, settings: &Settings) -> Vec<Record> {
+    let cluster = Cluster::new(settings, spec.seed).unwrap();
     let schedule = Schedule::draw(spec).unwrap().0;
-    let cluster = Cluster::new(settings, 1).unwrap();
     let mut kept = Keep(Vec::new());
     client::run(&schedule, RunNonce::new(5), cluster, around(), &mut kept);
     kept.0

@@ -1,0 +1,1 @@
+//! What is known to cause slow answers.
