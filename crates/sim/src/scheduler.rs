@@ -10,7 +10,7 @@
 //! under way bring it is its own all the same.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use workload::stream::Stream;
 
@@ -310,7 +310,12 @@ impl Waiting {
 
     fn remove(&mut self, slot: u32) {
         match self {
-            Self::FirstCome(queue) => queue.retain(|other| *other != slot),
+            // Those who give up have mostly waited for longest: they are in front.
+            Self::FirstCome(queue) => {
+                if let Some(place) = queue.iter().position(|other| *other == slot) {
+                    queue.remove(place);
+                }
+            }
             Self::Priority(heap) => heap.retain(|Reverse((_, _, _, other))| *other != slot),
         }
     }
@@ -331,6 +336,8 @@ pub(crate) struct Scheduler {
     pool: Pool,
     sequences: Vec<Sequence>,
     vacant: Vec<u32>,
+    /// Where each request is that has not ended, by the caller's number.
+    slots: HashMap<u64, u32>,
     running: Vec<u32>,
     waiting: Waiting,
     /// Sequences so far.
@@ -359,6 +366,7 @@ impl Scheduler {
             limits,
             sequences: Vec::new(),
             vacant: Vec::new(),
+            slots: HashMap::new(),
             running: Vec::new(),
             waiting,
             numbers: 0,
@@ -395,6 +403,7 @@ impl Scheduler {
     pub(crate) fn submit(&mut self, submission: Submission) {
         // A model is given one token at least, which begins every text.
         let prompt_tokens = submission.prompt.len().max(1);
+        let id = submission.id;
         let number = self.numbers;
         let key = (submission.priority, submission.arrived_ns, number);
         self.numbers += 1;
@@ -428,6 +437,7 @@ impl Scheduler {
                 self.sequences.len() as u32 - 1
             }
         };
+        self.slots.insert(id, slot);
         match &mut self.waiting {
             Waiting::FirstCome(queue) => queue.push_back(slot),
             Waiting::Priority(heap) => heap.push(Reverse((key.0, key.1, key.2, slot))),
@@ -773,9 +783,7 @@ impl Scheduler {
 
     /// Ends a request whose client left; false where it is over already.
     pub(crate) fn abort(&mut self, id: u64, now_ns: u64, sink: &mut impl Sink) -> bool {
-        let is_it = |sequence: &Sequence| sequence.submission.id == id && !sequence.ended;
-        let Some(slot) = self.sequences.iter().position(is_it) else { return false };
-        let slot = slot as u32;
+        let Some(&slot) = self.slots.get(&id) else { return false };
         self.waiting.remove(slot);
         self.end(slot, now_ns, Finish::Abort, sink);
         if self.running.contains(&slot) {
@@ -789,6 +797,7 @@ impl Scheduler {
     fn end(&mut self, slot: u32, now_ns: u64, finish: Finish, sink: &mut impl Sink) {
         let sequence = &mut self.sequences[slot as usize];
         sequence.ended = true;
+        self.slots.remove(&sequence.submission.id);
         let blocks = std::mem::take(&mut sequence.blocks);
         self.pool.release(&blocks);
         sink.ended(&Ended {
