@@ -57,6 +57,9 @@ const WIDEST: f64 = 3.0;
 /// of χ² with one degree of freedom.
 const RISE: f64 = 3.841;
 
+/// Deciles of one distribution move together: nine are counted as two.
+const TOGETHER: f64 = 4.5;
+
 /// Multiples of a setting's time at which its profile is looked at.
 const PROFILE: [f64; 4] = [1.1, 1.3, 1.8, 4.0];
 
@@ -65,7 +68,7 @@ const PROFILE: [f64; 4] = [1.1, 1.3, 1.8, 4.0];
 const BETTER: f64 = 1.0;
 
 /// Steps of the search while one setting is held.
-const PROFILE_STEPS: usize = 3;
+const PROFILE_STEPS: usize = 4;
 
 /// How often a better place that a profile finds is followed.
 const RESTARTS: usize = 4;
@@ -425,7 +428,6 @@ pub struct Fitted {
     pub value: f64,
     /// The lower end of its 95 % interval: the other settings follow while this
     /// one is held, until the runs speak against it. `None` where they do not.
-    /// Residuals are taken as independent, which makes it narrow.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
@@ -599,7 +601,7 @@ impl<'a> Search<'a> {
     /// before the runs speak against it (profile likelihood: Venzon and
     /// Moolgavkar, 1988).
     fn profiles(&mut self, best: &Place) -> Result<Profiles, FitError> {
-        let rise = RISE * self.scale(best);
+        let rise = RISE * TOGETHER * self.scale(best);
         let mut all = Vec::new();
         for place in 0..best.at.len() {
             let mut ends = [None, None];
@@ -616,8 +618,9 @@ impl<'a> Search<'a> {
                     }
                     let now = (there.at[place], by);
                     if by > rise {
-                        let share = (rise - before.1) / (now.1 - before.1);
-                        *end = Some(before.0 + share.clamp(0.0, 1.0) * (now.0 - before.0));
+                        // Costs rise as squares, near the place at least.
+                        let share = ((rise - before.1) / (now.1 - before.1)).clamp(0.0, 1.0);
+                        *end = Some(before.0 + share.sqrt() * (now.0 - before.0));
                         break;
                     }
                     before = now;

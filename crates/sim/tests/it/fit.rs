@@ -60,9 +60,11 @@ fn the_settings_that_made_runs_are_found_again() {
             && fitted.high.is_none_or(|high| expected <= high);
         assert!(within, "{fitted}, made with {expected}");
     }
-    let determined: Vec<bool> = found.fitted.iter().map(|fitted| fitted.determined).collect();
+    let determined =
+        |name: &str| found.fitted.iter().any(|fitted| fitted.name == name && fitted.determined);
+    assert!(determined("compute_efficiency") && determined("memory_efficiency"));
     // What a scheduler takes is hidden behind the steps.
-    assert_eq!(determined, [true, true, true, false, true]);
+    assert!(!determined("request_overhead_us"), "{:?}", found.fitted);
     // What was not fitted to is predicted.
     let (fresh, load) = closed(16, &truth);
     let fresh = observed("fresh", &(fresh, load));
