@@ -9,7 +9,7 @@ use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span, Tokens};
 use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 use workload::stretch::Stretch;
-use workload::{After, Load, Request};
+use workload::{After, Load, ModelKind, Request};
 
 use crate::cluster::{Ask, Audience, Cluster};
 use crate::content::Content;
@@ -339,6 +339,7 @@ impl Run<'_> {
             limit: limit.max(1),
             natural: given.natural.filter(|natural| *natural > 0),
             priority: request.route.priority.unwrap_or(0),
+            adapter: adapter_of(request).map(Stretch::name_source),
             session: u64::from(session),
             computed: given.cached.unwrap_or(0).min(prompt_tokens),
         };
@@ -529,6 +530,13 @@ impl Run<'_> {
             self.turn_ended(session, request.index, at, false, 0, observer);
         }
     }
+}
+
+/// The adapter that a request asks for: its name is sent as the model's.
+fn adapter_of(request: &Request) -> Option<&str> {
+    let label = ModelKind::Adapter.label();
+    let is_one = request.labels.iter().any(|(name, _)| name == label);
+    request.route.model.as_deref().filter(|_| is_one)
 }
 
 /// What vLLM says of a request at its end when it is asked to, milliseconds.

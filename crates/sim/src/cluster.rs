@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::content::{Chain, Content};
-use crate::replica::{Gauges, Listener, Replica, Slowdown, StepReport, nanoseconds};
+use crate::replica::{Gauges, Listener, Replica, StepReport, nanoseconds};
 use crate::scheduler::{Ended, Finish, Sink, Submission};
 use crate::settings::{Router, Settings, SettingsError};
 
@@ -23,6 +23,8 @@ pub struct Ask {
     pub natural: Option<u32>,
     /// Smaller comes first, under a policy of priorities.
     pub priority: i32,
+    /// The adapter that it asks for.
+    pub adapter: Option<u64>,
     /// What it belongs to.
     pub session: u64,
     /// Tokens at its prompt's beginning that need no work, whatever the prefix
@@ -133,7 +135,13 @@ impl Cluster {
         let prefillers = settings.prefill_replicas as usize;
         let count = prefillers + settings.replicas as usize;
         Ok(Self {
-            replicas: (0..count).map(|_| Replica::new(limits, cost)).collect(),
+            replicas: (0..count)
+                .map(|number| {
+                    Replica::new(limits, cost)
+                        .with_slowdowns(settings.slowdowns(number))
+                        .ready_at(nanoseconds(settings.cold_start_s))
+                })
+                .collect(),
             prefillers,
             router: Routes::new(settings.router, limits.block_size, count),
             on_the_way: BinaryHeap::new(),
@@ -151,14 +159,6 @@ impl Cluster {
             touched: Vec::new(),
             context: limits.max_model_len,
         })
-    }
-
-    /// Makes one replica slower at times.
-    #[must_use]
-    pub fn with_slowdowns(mut self, replica: usize, slowdowns: Vec<Slowdown>) -> Self {
-        let slow = self.replicas.remove(replica).with_slowdowns(slowdowns);
-        self.replicas.insert(replica, slow);
-        self
     }
 
     /// The replicas, those that compute prompts only first.
@@ -273,6 +273,7 @@ impl Cluster {
             limit: if splits { 1 } else { ask.limit },
             natural: ask.natural.filter(|_| !splits),
             priority: ask.priority,
+            adapter: ask.adapter,
             arrived_ns,
             transferred,
         });
@@ -415,7 +416,7 @@ impl Routes {
     }
 
     fn by_prefix(&mut self, ask: &Ask, from: usize, until: usize) -> usize {
-        let mut chain = Chain::new(self.block_size);
+        let mut chain = Chain::new(self.block_size).under(ask.adapter);
         let blocks = (ask.prompt.len() / self.block_size).min(MOST_BLOCKS);
         let hashes: Vec<u64> = (0..blocks).map(|_| chain.next(&ask.prompt, ask.answer)).collect();
         let seen = |hash: &u64| self.newer.get(hash).or_else(|| self.older.get(hash)).copied();

@@ -72,6 +72,15 @@ impl Chain {
         Self { block_tokens, last: ROOT, place: (0, 0), given: 0 }
     }
 
+    /// The same for a sequence under an adapter: with it, keys and values of the
+    /// same tokens are other ones.
+    pub(crate) fn under(mut self, adapter: Option<u64>) -> Self {
+        if let Some(adapter) = adapter {
+            self.last = mix(self.last, adapter);
+        }
+        self
+    }
+
     /// Blocks given so far.
     pub(crate) const fn given(&self) -> u32 {
         self.given

@@ -49,6 +49,8 @@ pub struct Cost {
     pub step_overhead_s: f64,
     /// What drafting takes, as a share of the step.
     pub draft_share: f64,
+    /// What loading an adapter takes, seconds.
+    pub adapter_load_s: f64,
     /// What the scheduler takes for a step, seconds.
     pub host_s: f64,
     /// What it takes for each sequence in it, seconds.
@@ -120,7 +122,9 @@ impl Cost {
             compute_s,
             memory_s,
             collective_s,
-            device_s: longest * (1.0 + self.draft_share) + self.step_overhead_s,
+            device_s: longest * (1.0 + self.draft_share)
+                + self.step_overhead_s
+                + f64::from(work.adapter_loads) * self.adapter_load_s,
             host_s: self.host_s + f64::from(work.sequences) * self.host_per_sequence_s,
             flops,
             bytes,

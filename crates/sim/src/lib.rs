@@ -1,6 +1,7 @@
 //! The engine model: what a serving engine does with a load, step by step, in
 //! virtual time. It reads no clock: instants come in and go out as numbers.
 
+mod adapter;
 mod block;
 pub mod client;
 mod cluster;

@@ -126,6 +126,13 @@ impl Replica {
         self
     }
 
+    /// Lets it compute nothing before an instant.
+    #[must_use]
+    pub fn ready_at(mut self, at_ns: u64) -> Self {
+        self.entry_free_ns = at_ns;
+        self
+    }
+
     /// Its limits.
     pub const fn limits(&self) -> &Limits {
         self.scheduler.limits()

@@ -14,6 +14,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use workload::stream::Stream;
 
+use crate::adapter::Adapters;
 use crate::block::{BlockId, Pool};
 use crate::content::{BlockHash, Chain, Content};
 
@@ -66,6 +67,8 @@ pub struct Limits {
     /// Whether a sequence is planned again before its tokens of a step under way
     /// are there.
     pub plans_ahead: bool,
+    /// Adapters whose sequences can be in one step; 0 lets all in, at no cost.
+    pub max_loras: u32,
     /// Drafted tokens, if any.
     pub speculation: Option<Speculation>,
     /// The most tokens that layers with a window look at, where there are any.
@@ -89,6 +92,8 @@ pub struct Submission {
     pub natural: Option<u32>,
     /// Smaller comes first, under [`Policy::Priority`].
     pub priority: i32,
+    /// The adapter that it asks for.
+    pub adapter: Option<u64>,
     /// When it came.
     pub arrived_ns: u64,
     /// Tokens at its beginning that another engine has computed and whose keys
@@ -161,6 +166,8 @@ pub struct Work {
     pub prefill_tokens: u32,
     /// Tokens whose successor is drawn, drafted ones too.
     pub sampled: u32,
+    /// Adapters that are loaded before it.
+    pub adapter_loads: u32,
     /// Pairs of a computed token and one that it looks at, itself too, of
     /// sequences in their prompts.
     pub prefill_pairs: u64,
@@ -343,6 +350,7 @@ pub(crate) struct Scheduler {
     /// Sequences so far.
     numbers: u64,
     prefix: PrefixCounts,
+    adapters: Adapters,
 }
 
 /// Prompt tokens looked up and found at admission; a look-up after a preemption
@@ -363,6 +371,7 @@ impl Scheduler {
         };
         Self {
             pool: Pool::new(limits.blocks, limits.enable_prefix_caching),
+            adapters: Adapters::new(limits.max_loras),
             limits,
             sequences: Vec::new(),
             vacant: Vec::new(),
@@ -417,7 +426,7 @@ impl Scheduler {
             has_drawn: false,
             blocks: Vec::new(),
             hashes: Vec::new(),
-            chain: Chain::new(self.limits.block_size),
+            chain: Chain::new(self.limits.block_size).under(submission.adapter),
             named: 0,
             scheduled_ns: None,
             first_token_ns: None,
@@ -650,6 +659,7 @@ impl Scheduler {
         let sequence = &mut self.sequences[slot as usize];
         let blocks = std::mem::take(&mut sequence.blocks);
         self.pool.release(&blocks);
+        self.adapters.leave(sequence.submission.adapter);
         sequence.named = 0;
         sequence.computed = 0;
         // Their tokens come, though what they were computed with is lost.
@@ -658,25 +668,44 @@ impl Scheduler {
         sequence.preemptions += 1;
         // What another engine computed is gone too.
         sequence.submission.transferred = 0;
+        self.wait_again(slot);
+    }
+
+    fn plan_waiting(&mut self, now_ns: u64, budget: &mut u32, step: &mut Step) {
+        let mut passed = Vec::new();
+        while *budget > 0 && self.running.len() < self.limits.max_num_seqs as usize {
+            let Some(slot) = self.waiting.first() else { break };
+            let sequence = &self.sequences[slot as usize];
+            // What it computes next begins after tokens that are still to come.
+            if sequence.stale > 0 {
+                break;
+            }
+            let adapter = sequence.submission.adapter;
+            if !self.adapters.admits(adapter) {
+                // Those behind it may pass: their adapters are there.
+                self.waiting.take();
+                passed.push(slot);
+                continue;
+            }
+            let Some(new) = self.admit(slot, *budget) else { break };
+            self.waiting.take();
+            step.work.adapter_loads += u32::from(self.adapters.join(adapter));
+            self.running.push(slot);
+            self.run(now_ns, slot, Part { new, drafted: 0 }, step);
+            *budget -= new;
+        }
+        for slot in passed.into_iter().rev() {
+            self.wait_again(slot);
+        }
+    }
+
+    /// Puts a sequence back to the head of those that wait.
+    fn wait_again(&mut self, slot: u32) {
+        let sequence = &self.sequences[slot as usize];
         let key = (sequence.submission.priority, sequence.submission.arrived_ns, sequence.number);
         match &mut self.waiting {
             Waiting::FirstCome(queue) => queue.push_front(slot),
             Waiting::Priority(heap) => heap.push(Reverse((key.0, key.1, key.2, slot))),
-        }
-    }
-
-    fn plan_waiting(&mut self, now_ns: u64, budget: &mut u32, step: &mut Step) {
-        while *budget > 0 && self.running.len() < self.limits.max_num_seqs as usize {
-            let Some(slot) = self.waiting.first() else { return };
-            // What it computes next begins after tokens that are still to come.
-            if self.sequences[slot as usize].stale > 0 {
-                return;
-            }
-            let Some(new) = self.admit(slot, *budget) else { return };
-            self.waiting.take();
-            self.running.push(slot);
-            self.run(now_ns, slot, Part { new, drafted: 0 }, step);
-            *budget -= new;
         }
     }
 
@@ -818,13 +847,15 @@ impl Scheduler {
 
     /// Frees the places of what has ended among those that run.
     fn drop_ended(&mut self) {
-        let (sequences, vacant) = (&mut self.sequences, &mut self.vacant);
+        let (sequences, vacant) = (&self.sequences, &mut self.vacant);
+        let adapters = &mut self.adapters;
         self.running.retain(|slot| {
-            let ended = sequences[*slot as usize].ended;
-            if ended {
+            let sequence = &sequences[*slot as usize];
+            if sequence.ended {
                 vacant.push(*slot);
+                adapters.leave(sequence.submission.adapter);
             }
-            !ended
+            !sequence.ended
         });
     }
 }

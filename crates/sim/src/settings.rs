@@ -5,6 +5,7 @@
 use measure::hardware::{self, Accelerator, Attention, FeedForward, ModelShape, Precision};
 
 use crate::cost::Cost;
+use crate::replica::{Slowdown, nanoseconds};
 use crate::scheduler::{Limits, Policy, Speculation};
 
 /// An engine and the replicas of it.
@@ -61,6 +62,10 @@ pub struct Settings {
     pub async_scheduling: bool,
     /// Whether steps are launched kernel by kernel, without recorded graphs.
     pub enforce_eager: bool,
+    /// Adapters whose sequences can be in one step; 0 lets all in, at no cost.
+    pub max_loras: u32,
+    /// What loading an adapter takes, milliseconds.
+    pub lora_load_ms: f64,
     /// Tokens drafted for each step of a sequence; 0 for none.
     pub num_speculative_tokens: u32,
     /// Probability that a drafted token is taken, 0 to 1.
@@ -101,6 +106,17 @@ pub struct Settings {
     pub kv_transfer_gb_s: f64,
     /// What a transfer takes besides, milliseconds.
     pub kv_transfer_latency_ms: f64,
+    /// How many times as long the first replica's steps take.
+    pub slow_replica_factor: f64,
+    /// When the accelerators get hot and slow, seconds from the start.
+    pub throttle_after_s: f64,
+    /// For how long, seconds.
+    pub throttle_for_s: f64,
+    /// How many times as long steps take then.
+    pub throttle_factor: f64,
+    /// Until when nothing is computed, seconds from the start: weights are
+    /// loaded, graphs recorded.
+    pub cold_start_s: f64,
 }
 
 /// Which replica gets a request.
@@ -166,6 +182,8 @@ impl Default for Settings {
             scheduler_reserve_full_isl: true,
             async_scheduling: true,
             enforce_eager: false,
+            max_loras: 0,
+            lora_load_ms: 50.0,
             num_speculative_tokens: 0,
             acceptance_rate: 0.7,
             draft_share: 0.05,
@@ -185,6 +203,11 @@ impl Default for Settings {
             prefill_replicas: 0,
             kv_transfer_gb_s: 50.0,
             kv_transfer_latency_ms: 2.0,
+            slow_replica_factor: 1.0,
+            throttle_after_s: 0.0,
+            throttle_for_s: 0.0,
+            throttle_factor: 1.0,
+            cold_start_s: 0.0,
         }
     }
 }
@@ -389,6 +412,13 @@ pub const SETTINGS: &[Setting] = &[
         shown
     ),
     setting!(
+        max_loras,
+        "adapters whose sequences can be in one step; 0 lets all in, at no cost",
+        whole,
+        shown
+    ),
+    setting!(lora_load_ms, "what loading an adapter takes, ms", positive_or_0, shown),
+    setting!(
         num_speculative_tokens,
         "tokens drafted for each step of a sequence; 0 for none",
         whole,
@@ -482,6 +512,31 @@ pub const SETTINGS: &[Setting] = &[
         shown
     ),
     setting!(kv_transfer_latency_ms, "what a transfer takes besides, ms", positive_or_0, shown),
+    setting!(
+        slow_replica_factor,
+        "a fault: how many times as long the first replica's steps take",
+        at_least_1_times,
+        shown
+    ),
+    setting!(
+        throttle_after_s,
+        "a fault: when the accelerators get hot and slow, s from the start",
+        positive_or_0,
+        shown
+    ),
+    setting!(throttle_for_s, "a fault: for how long they stay so, s", positive_or_0, shown),
+    setting!(
+        throttle_factor,
+        "a fault: how many times as long steps take then",
+        at_least_1_times,
+        shown
+    ),
+    setting!(
+        cold_start_s,
+        "a fault: until when nothing is computed, s from the start",
+        positive_or_0,
+        shown
+    ),
 ];
 
 fn precision_shown(precision: &Precision) -> String {
@@ -561,6 +616,10 @@ fn positive_or_0(text: &str) -> Result<f64, String> {
 
 fn above_0(text: &str) -> Result<f64, String> {
     number(text, "above 0", |n| n > 0.0)
+}
+
+fn at_least_1_times(text: &str) -> Result<f64, String> {
+    number(text, "from 1", |n| n >= 1.0)
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -736,6 +795,7 @@ impl Settings {
             reserve_full_isl: self.scheduler_reserve_full_isl,
             depth: self.pipeline_parallel_size + u32::from(ahead),
             plans_ahead: ahead,
+            max_loras: self.max_loras,
             speculation: (self.num_speculative_tokens > 0).then_some(speculation),
             window: match self.model.attention {
                 Attention::Grouped { window: Some(window) } => Some(window.tokens),
@@ -800,6 +860,22 @@ impl Settings {
         Ok(())
     }
 
+    /// When the steps of a replica, counted from 0, are slower than usual.
+    pub fn slowdowns(&self, replica: usize) -> Vec<Slowdown> {
+        let ns = |seconds: f64| nanoseconds(seconds);
+        let always = Slowdown {
+            from_ns: 0,
+            until_ns: u64::MAX,
+            factor: if replica == 0 { self.slow_replica_factor } else { 1.0 },
+        };
+        let hot = Slowdown {
+            from_ns: ns(self.throttle_after_s),
+            until_ns: ns(self.throttle_after_s + self.throttle_for_s),
+            factor: self.throttle_factor,
+        };
+        [always, hot].into_iter().filter(|slowdown| slowdown.factor > 1.0).collect()
+    }
+
     /// The coefficients of its speed.
     pub fn cost(&self) -> Cost {
         let model = &self.model;
@@ -849,6 +925,7 @@ impl Settings {
             stages,
             step_overhead_s: (self.step_overhead_us + eager) * 1e-6,
             draft_share: f64::from(self.num_speculative_tokens) * self.draft_share,
+            adapter_load_s: self.lora_load_ms * 1e-3,
             host_s: self.host_overhead_us * 1e-6,
             host_per_sequence_s: self.request_overhead_us * 1e-6,
         }

@@ -34,6 +34,11 @@ impl Stretch {
         source(|digest| digest.text("answer").number(index.into()))
     }
 
+    /// A number for a name, such as that of an adapter.
+    pub fn name_source(name: &str) -> u64 {
+        source(|digest| digest.text("name").text(name))
+    }
+
     /// A piece from its token `from` on; of none where it is shorter.
     pub(crate) fn of_piece(piece: &Piece, seed: u64, from: u32) -> Self {
         let (name, number) = piece.stream;

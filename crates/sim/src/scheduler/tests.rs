@@ -210,6 +210,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             reserve_full_isl,
             depth: overlap.0,
             plans_ahead: overlap.1,
+            max_loras: 0,
             speculation: drafts.map(|(drafted, acceptance)| Speculation { drafted, acceptance }),
             window: None,
             seed: 3,
@@ -232,6 +233,7 @@ fn carry_out(limits: Limits, deeds: &[Deed]) {
                     limit,
                     natural: None,
                     priority,
+                    adapter: None,
                     arrived_ns: watched.now_ns,
                     transferred: 0,
                 });

@@ -73,6 +73,7 @@ prop_compose! {
             reserve_full_isl,
             depth,
             plans_ahead,
+            max_loras: 0,
             speculation,
             window: None,
             seed: 11,
@@ -155,6 +156,7 @@ fn submission(id: u64, sketch: &Sketch, context: u32) -> Submission {
         limit,
         natural: sketch.natural,
         priority: sketch.priority,
+        adapter: None,
         arrived_ns: sketch.arrived_ns,
         transferred: 0,
     }

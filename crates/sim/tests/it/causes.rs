@@ -350,6 +350,7 @@ fn of_cluster(settings: &Settings, requests: &[Submission]) -> Log {
             limit: request.limit,
             natural: None,
             priority: 0,
+            adapter: None,
             session: request.id,
             computed: 0,
         };

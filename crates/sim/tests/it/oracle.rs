@@ -47,6 +47,7 @@ fn turn(id: u64, stretches: &[(u64, u32)], output: u32) -> Submission {
         limit: output,
         natural: None,
         priority: 0,
+        adapter: None,
         arrived_ns: id * 1_000_000,
         transferred: 0,
     }

@@ -120,6 +120,7 @@ pub(crate) fn roomy() -> Limits {
         reserve_full_isl: true,
         depth: 1,
         plans_ahead: false,
+        max_loras: 0,
         speculation: None,
         window: None,
         seed: 1,
@@ -135,6 +136,7 @@ pub(crate) fn request(id: u64, arrived_ns: u64, prompt: u32, output: u32) -> Sub
         limit: output,
         natural: None,
         priority: 0,
+        adapter: None,
         arrived_ns,
         transferred: 0,
     }
