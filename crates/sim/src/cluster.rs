@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use crate::content::{Chain, Content};
 use crate::replica::{Gauges, Listener, Replica, StepReport, nanoseconds};
-use crate::scheduler::{Ended, Finish, Sink, Submission};
+use crate::scheduler::{Begun, Ended, Finish, Sink, Submission};
 use crate::settings::{Router, Settings, SettingsError};
 
 /// A request as a server gets it.
@@ -35,6 +35,10 @@ pub struct Ask {
 /// Who hears of a cluster's tokens, ends and steps. Instants of tokens and ends
 /// are those at which they leave the server.
 pub trait Audience {
+    /// The first token of an answer is there at `replica`; [`Self::tokens`]
+    /// follows. Where prompts are computed elsewhere than answers are written,
+    /// both replicas tell it of a request.
+    fn begun(&mut self, _replica: usize, _begun: &Begun) {}
     /// Tokens of an answer leave.
     fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32);
     /// An answer ends. `ended` has the engine's own instants.
@@ -186,19 +190,26 @@ impl Cluster {
     }
 
     /// Takes a request that [`Self::accepts`] and that reached the server at
-    /// `at_ns`, which is not before an instant advanced to.
-    pub fn submit(&mut self, at_ns: u64, ask: Ask) {
+    /// `at_ns`, which is not before an instant advanced to. Gives the instant at
+    /// which it reaches a scheduler.
+    pub fn submit(&mut self, at_ns: u64, ask: Ask) -> u64 {
         let delays = &self.delays;
         let tokens = f64::from(ask.prompt.len());
-        let frontend = nanoseconds(delays.frontend_s + tokens * delays.frontend_per_token_s);
+        let frontend_ns = nanoseconds(delays.frontend_s + tokens * delays.frontend_per_token_s);
         if self.prefillers > 0 && ask.limit > 1 {
             let split = Split { ask: ask.clone(), arrived_ns: at_ns, prefill: None };
             self.split.insert(ask.id, split);
         }
         // One thread takes requests in, one after the other, so that of requests
         // that come together the first is under way before the last is read.
-        self.frontend_free_ns = self.frontend_free_ns.max(at_ns) + frontend;
+        self.frontend_free_ns = self.frontend_free_ns.max(at_ns) + frontend_ns;
         self.send(self.frontend_free_ns, at_ns, Stage::Prompt, ask);
+        self.frontend_free_ns
+    }
+
+    /// From the end of a step to its tokens' way out, nanoseconds.
+    pub fn output_ns(&self) -> u64 {
+        self.delays.output_ns
     }
 
     fn send(&mut self, at_ns: u64, arrived_ns: u64, stage: Stage, ask: Ask) {
@@ -323,6 +334,10 @@ struct Ear<'a, A> {
 }
 
 impl<A: Audience> Sink for Ear<'_, A> {
+    fn begun(&mut self, begun: &Begun, _at_ns: u64) {
+        self.audience.begun(self.replica, begun);
+    }
+
     fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
         if !self.is_prefiller {
             self.audience.tokens(id, at_ns + self.output_ns, tokens);

@@ -12,6 +12,14 @@ pub enum Content {
     Stretches(Arc<[Stretch]>),
     /// Known one by one, as a tokenizer numbers them.
     Tokens(Arc<[u32]>),
+    /// The same with the beginning of the answer that will follow, so that a
+    /// later prompt finds it when it carries the answer as text.
+    Spelt {
+        /// The prompt's tokens, then the answer's.
+        ids: Arc<[u32]>,
+        /// How many of them are the prompt's.
+        prompt: u32,
+    },
 }
 
 impl Content {
@@ -27,6 +35,7 @@ impl Content {
                 all.iter().fold(0, |sum: u32, stretch| sum.saturating_add(stretch.tokens))
             }
             Self::Tokens(ids) => u32::try_from(ids.len()).unwrap_or(u32::MAX),
+            Self::Spelt { prompt, .. } => *prompt,
         }
     }
 
@@ -112,7 +121,7 @@ impl Chain {
                 }
                 hash = run.end(hash);
             }
-            Content::Tokens(ids) => {
+            Content::Tokens(ids) | Content::Spelt { ids, .. } => {
                 let first = self.given as usize * self.block_tokens as usize;
                 for number in first..first + self.block_tokens as usize {
                     hash = match ids.get(number) {
@@ -200,6 +209,16 @@ mod tests {
     fn an_answer_is_what_the_next_turn_carries() {
         let first = stretches(&[(1, 0, 20)]);
         let next = stretches(&[(1, 0, 20), (7, 0, 30), (4, 0, 14)]);
+        assert_eq!(hashes(&first, 7, 3), hashes(&next, 8, 3));
+        assert_ne!(hashes(&first, 7, 4)[3], hashes(&next, 8, 4)[3]);
+    }
+
+    #[test]
+    fn an_answer_that_is_spelt_is_found_as_text() {
+        let ids: Vec<u32> = (0..48).collect();
+        let first = Content::Spelt { ids: ids.clone().into(), prompt: 20 };
+        assert_eq!(first.len(), 20);
+        let next = Content::Tokens(ids.into());
         assert_eq!(hashes(&first, 7, 3), hashes(&next, 8, 3));
         assert_ne!(hashes(&first, 7, 4)[3], hashes(&next, 8, 4)[3]);
     }

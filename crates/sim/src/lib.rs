@@ -17,6 +17,6 @@ pub use content::{BlockHash, Content, Stretch};
 pub use cost::{Cost, StepCost};
 pub use replica::{Gauges, Listener, Replica, Slowdown, StepReport, Totals};
 pub use scheduler::{
-    Ended, Finish, Limits, Policy, PrefixCounts, Sink, Speculation, Submission, Work,
+    Begun, Ended, Finish, Limits, Policy, PrefixCounts, Sink, Speculation, Submission, Work,
 };
 pub use settings::{Memory, Router, SETTINGS, Setting, Settings, SettingsError};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::cost::{Cost, StepCost};
-use crate::scheduler::{Ended, Limits, PrefixCounts, Scheduler, Sink, Step, Submission, Work};
+use crate::scheduler::{Begun, Ended, Limits, PrefixCounts, Scheduler, Sink, Step, Submission, Work};
 
 /// A step that was planned and has not ended.
 #[derive(Debug, Default)]
@@ -275,6 +275,10 @@ struct Counted<'a, L> {
 }
 
 impl<L: Sink> Sink for Counted<'_, L> {
+    fn begun(&mut self, begun: &Begun, at_ns: u64) {
+        self.listener.begun(begun, at_ns);
+    }
+
     fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
         self.tokens += u64::from(tokens);
         self.listener.tokens(id, at_ns, tokens);

@@ -155,6 +155,21 @@ pub struct Ended {
     pub finish: Finish,
 }
 
+/// What is known of a request when its first token is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The caller's number for it.
+    pub id: u64,
+    /// When it was first put into a step.
+    pub scheduled_ns: u64,
+    /// Tokens of its prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of its prompt that were found when it was first admitted.
+    pub cached_tokens: u32,
+    /// Tokens of its prompt that another engine had computed.
+    pub transferred: u32,
+}
+
 /// What one step computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
@@ -275,6 +290,16 @@ impl Sequence {
         self.tokens - self.prompt_tokens
     }
 
+    fn begun(&self, now_ns: u64) -> Begun {
+        Begun {
+            id: self.submission.id,
+            scheduled_ns: self.scheduled_ns.unwrap_or(now_ns),
+            prompt_tokens: self.prompt_tokens,
+            cached_tokens: self.cached_tokens,
+            transferred: self.submission.transferred,
+        }
+    }
+
     /// The hash of block `number`, whose tokens exist.
     fn hash(&mut self, number: u32) -> BlockHash {
         while self.chain.given() <= number {
@@ -330,6 +355,8 @@ impl Waiting {
 
 /// What the scheduler tells as tokens come and requests end.
 pub trait Sink {
+    /// The first token of an answer is there, and is told next.
+    fn begun(&mut self, _begun: &Begun, _at_ns: u64) {}
     /// Tokens of an answer are there.
     fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32);
     /// A request is over; its last tokens were told.
@@ -784,7 +811,11 @@ impl Scheduler {
             let room = limits.max_model_len - sequence.tokens;
             let produced = item.produces.min(until - before).min(room);
             sequence.tokens += produced;
-            sequence.first_token_ns.get_or_insert(now_ns);
+            if sequence.first_token_ns.is_none() {
+                sequence.first_token_ns = Some(now_ns);
+                sink.begun(&sequence.begun(now_ns), now_ns);
+            }
+            let submission = &sequence.submission;
             sink.tokens(submission.id, now_ns, produced);
             let (tokens, generated) = (sequence.tokens, before + produced);
             let ends = generated >= until || tokens >= limits.max_model_len;

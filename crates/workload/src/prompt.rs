@@ -534,27 +534,38 @@ pub(crate) const NONCE_TOKENS: u32 = text::NONCE_TOKENS;
 /// It is for choosing and labelling prompts, never for a metric.
 pub fn estimate_tokens(text: &str) -> u32 {
     let mut tokens = 0u32;
-    let mut chars = text.chars().peekable();
-    while let Some(first) = chars.next() {
+    estimated_pieces(text, |_, count| tokens = tokens.saturating_add(count));
+    tokens
+}
+
+/// The runs of a text that [`estimate_tokens`] counts, in their order, each with
+/// its number of tokens; what is part of the next word is left out.
+pub fn estimated_pieces<'t>(text: &'t str, mut each: impl FnMut(&'t str, u32)) {
+    let mut chars = text.char_indices().peekable();
+    while let Some((begins, first)) = chars.next() {
         let kind = Kind::of(first);
         let (mut run, mut line_end) = (1u32, first == '\n');
-        while let Some(&next) = chars.peek() {
+        let mut ends = begins + first.len_utf8();
+        while let Some(&(at, next)) = chars.peek() {
             if kind != Kind::of(next) || kind == Kind::Ideograph {
                 break;
             }
             line_end |= next == '\n';
             run = run.saturating_add(1);
+            ends = at + next.len_utf8();
             chars.next();
         }
-        tokens = tokens.saturating_add(match kind {
+        let tokens = match kind {
             Kind::Letter => 1 + run.saturating_sub(11).div_ceil(6),
             Kind::Digit => run.div_ceil(3),
             Kind::Space => u32::from(line_end),
             Kind::Ideograph => 1,
             Kind::Mark(_) => run.div_ceil(4),
-        });
+        };
+        if tokens > 0 {
+            each(&text[begins..ends], tokens);
+        }
     }
-    tokens
 }
 
 #[derive(PartialEq, Clone, Copy)]

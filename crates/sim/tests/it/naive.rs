@@ -111,6 +111,9 @@ fn spelt(content: &Content) -> Vec<Token> {
             .collect(),
         // No source of these tests has this number.
         Content::Tokens(ids) => ids.iter().map(|id| (u64::MAX, *id)).collect(),
+        Content::Spelt { ids, prompt } => {
+            ids[..*prompt as usize].iter().map(|id| (u64::MAX, *id)).collect()
+        }
     }
 }
 
