@@ -8,6 +8,7 @@ pub mod dataset;
 pub mod dialect;
 pub mod engine;
 pub mod export;
+pub mod exposition;
 pub mod floor;
 pub mod foreign;
 pub mod head;
