@@ -3,23 +3,21 @@
 //! lateness of the server does not pile up and the plan can be held against
 //! the truth.
 
-mod answer;
-mod ask;
-mod results;
+mod stream;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use thiserror::Error;
 use workload::Tokenizer;
 
-use self::answer::{Answer, TokenStream};
-use self::ask::{Ask, Kind, Refused};
+use self::stream::{Shape, TokenStream};
 use crate::clock;
+use crate::draw::mix;
+use crate::openai::{Answer, Ask, Kind, Refused, Route, Served, Tally, Voice, Words, route};
 use crate::request::Request;
-use crate::script::{Play, Respond, Script, Step, whole_head};
+use crate::script::{Play, Respond, Script, Step};
 
 /// What the embedded engine is like. The default resembles a small deployment
 /// of an 8B model on one accelerator.
@@ -165,6 +163,7 @@ pub struct Engine {
     ends_ns: HashMap<u64, u64>,
     waiting: VecDeque<Waiting>,
     requests: u64,
+    words: Arc<Words>,
 }
 
 #[derive(Debug)]
@@ -172,6 +171,7 @@ struct Waiting {
     connection: u64,
     arrival_ns: u64,
     answer: Answer,
+    shape: Shape,
 }
 
 impl Engine {
@@ -188,6 +188,7 @@ impl Engine {
             ends_ns: HashMap::new(),
             waiting: VecDeque::new(),
             requests: 0,
+            words: Arc::new(Words::all()),
         })
     }
 
@@ -201,10 +202,11 @@ impl Engine {
     }
 
     fn generate(&mut self, request: &Request, kind: Kind) -> Play {
-        let read = Ask::of_kind(kind, &request.body, self.config.tokenizer.as_deref())
+        let tally = Tally::counting(self.config.tokenizer.as_deref());
+        let read = Ask::of_kind(kind, &request.body, tally)
             .and_then(|ask| ask.for_model(self.config.model.as_deref()))
             .and_then(|ask| if ask.stream { ask.streamable(request) } else { Ok(ask) });
-        let answer = match read.and_then(|ask| self.answer_to(ask, request)) {
+        let (mut answer, shape) = match read.and_then(|ask| self.answer_to(ask, request)) {
             Ok(answer) => answer,
             Err(refused) => {
                 let script = Script::json(refused.status, &refused.body());
@@ -216,42 +218,40 @@ impl Engine {
         if self.waiting.is_empty() {
             self.vacate(arrival_ns);
             if self.running.len() < self.config.max_num_seqs {
-                let opening = answer.opening();
-                let mut play = self.start(connection, answer, arrival_ns);
+                let opening = stream::opening(&mut answer, shape);
+                let mut play = self.start(connection, answer, shape, arrival_ns);
                 // The head leaves at once, whatever the first token's deadline.
                 play.steps = Box::new(opening.into_iter().chain(play.steps));
                 return play;
             }
         }
-        let opening = answer.opening();
+        let opening = stream::opening(&mut answer, shape);
         let truth_id = Some(answer.truth_id.clone());
-        self.waiting.push_back(Waiting { connection, arrival_ns, answer });
+        self.waiting.push_back(Waiting { connection, arrival_ns, answer, shape });
         Play { start_ns: arrival_ns, steps: Box::new(opening.into_iter()), truth_id, more: true }
     }
 
     /// Decides length and words of an answer.
-    fn answer_to(&mut self, ask: Ask, request: &Request) -> Result<Answer, Refused> {
+    fn answer_to(&mut self, ask: Ask, request: &Request) -> Result<(Answer, Shape), Refused> {
         let (tokens, finish_reason) = match ask.results {
             Some(_) => (0, ""),
             None => self.output_of(&ask)?,
         };
         self.requests += 1;
-        let sent_id = request.header("x-request-id").map(str::to_owned);
-        let own_id = sent_id.clone().unwrap_or_else(|| format!("{:016x}", self.requests));
-        let (prefix, model) = (if ask.chat { "chatcmpl-" } else { "cmpl-" }, self.model());
-        Ok(Answer {
-            truth_id: own_id.clone(),
-            id: format!("{prefix}{own_id}"),
-            model: ask.model.clone().unwrap_or_else(|| model.to_owned()),
-            created_s: self.created_s(request.arrival_ns),
+        let shape = Shape {
             tokens,
             finish_reason,
             chunk_tokens: self.config.chunk_tokens,
             role_at_accept: self.config.role_chunk_at_accept,
+        };
+        let voice = Voice {
+            model: self.model(),
+            created_s: self.created_s(request.arrival_ns),
+            number: self.requests,
+            words: &self.words,
             words_seed: mix(self.config.seed, self.requests, 1),
-            close: !request.keep_alive,
-            ask,
-        })
+        };
+        Ok((Answer::new(ask, request, &voice), shape))
     }
 
     fn output_of(&self, ask: &Ask) -> Result<(u32, &'static str), Refused> {
@@ -293,17 +293,23 @@ impl Engine {
     }
 
     /// Gives an answer a seat from `start_ns` on.
-    fn start(&mut self, connection: u64, answer: Answer, start_ns: u64) -> Play {
+    fn start(
+        &mut self,
+        connection: u64,
+        answer: Answer,
+        shape: Shape,
+        start_ns: u64,
+    ) -> Play {
         let plan = self.plan(start_ns, answer.ask.prompt_tokens);
-        let tokens_after_first = answer.tokens.saturating_sub(self.config.chunk_tokens);
+        let tokens_after_first = shape.tokens.saturating_sub(self.config.chunk_tokens);
         let end_ns = plan.token_ns(u64::from(tokens_after_first));
         self.running.insert((end_ns, connection));
         self.ends_ns.insert(connection, end_ns);
         let truth_id = Some(answer.truth_id.clone());
         let steps: Box<dyn Iterator<Item = Step> + Send> = if answer.ask.stream {
-            Box::new(TokenStream::new(answer, plan))
+            Box::new(TokenStream::new(answer, shape, plan))
         } else {
-            Box::new(std::iter::once(answer.whole(end_ns - start_ns)))
+            Box::new(std::iter::once(stream::whole(answer, shape, end_ns - start_ns)))
         };
         Play { start_ns, steps, truth_id, more: false }
     }
@@ -323,46 +329,19 @@ impl Engine {
         };
         Plan { start_ns, first_ns, interval_ns, first_step, stream, jitter: config.jitter }
     }
-
-    fn models(&self, now_ns: u64) -> Value {
-        json!({"object": "list", "data": [{
-            "id": self.model(),
-            "object": "model",
-            "created": self.created_s(now_ns),
-            "owned_by": "goodput",
-            "root": self.model(),
-            "parent": null,
-            "max_model_len": self.config.context_tokens,
-        }]})
-    }
 }
 
 impl Respond for Engine {
     fn answer(&mut self, request: &Request) -> Play {
-        let at_ns = request.arrival_ns;
-        let script = match (request.method.as_str(), request.path()) {
-            ("POST", "/v1/chat/completions") => return self.generate(request, Kind::Chat),
-            ("POST", "/v1/completions") => return self.generate(request, Kind::Completion),
-            ("POST", "/v1/embeddings") => return self.generate(request, Kind::Vectors),
-            ("POST", "/v1/rerank" | "/rerank") => return self.generate(request, Kind::Scores),
-            ("GET", "/v1/models") => Script::json(200, &self.models(at_ns)),
-            ("GET", "/health") => Script::new().send(0, whole_head(200, "text/plain", 0, "")),
-            ("GET", "/version") => {
-                let version = concat!("goodput-", env!("CARGO_PKG_VERSION"));
-                Script::json(200, &json!({"version": version}))
-            }
-            (
-                _,
-                "/v1/chat/completions"
-                | "/v1/completions"
-                | "/v1/embeddings"
-                | "/v1/rerank"
-                | "/rerank",
-            ) => not_allowed("POST"),
-            (_, "/v1/models" | "/health" | "/version") => not_allowed("GET"),
-            _ => Script::json(404, &json!({"detail": "Not Found"})),
+        if let Route::Answer(kind, _) = route(request) {
+            return self.generate(request, kind);
+        }
+        let served = Served {
+            name: self.model(),
+            context_tokens: self.config.context_tokens,
+            created_s: self.created_s(request.arrival_ns),
         };
-        Play::of(script, at_ns)
+        Play::of(served.plain(request), request.arrival_ns)
     }
 
     fn wake_ns(&self) -> Option<u64> {
@@ -378,7 +357,8 @@ impl Respond for Engine {
             // free before the one who waits had come.
             self.vacate_one();
             let start_ns = freed_ns.max(next.arrival_ns);
-            started.push((next.connection, self.start(next.connection, next.answer, start_ns)));
+            let play = self.start(next.connection, next.answer, next.shape, start_ns);
+            started.push((next.connection, play));
         }
         started
     }
@@ -392,13 +372,6 @@ impl Respond for Engine {
             self.running.insert((*end_ns, connection));
         }
     }
-}
-
-fn not_allowed(allow: &str) -> Script {
-    let body = r#"{"detail":"Method Not Allowed"}"#;
-    let more = format!("allow: {allow}\r\n");
-    let head = whole_head(405, "application/json", body.len(), &more);
-    Script::new().send(0, head + body)
 }
 
 /// The deadlines of one answer.
@@ -437,19 +410,6 @@ impl Plan {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Steele, Lea and Flood's SplitMix64 over three numbers: draws that depend on
-/// what they are for and not on the order in which they are made.
-fn mix(seed: u64, stream: u64, step: u64) -> u64 {
-    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let scramble = |z: u64| {
-        let z = z.wrapping_add(GOLDEN);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    scramble(scramble(scramble(seed) ^ stream) ^ step)
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@
 
 pub mod cases;
 pub mod clock;
+mod draw;
 pub mod engine;
+mod openai;
 pub mod request;
 pub mod script;
 pub mod server;
@@ -20,5 +22,5 @@ pub mod server;
 pub use cases::{CaseBook, CaseError};
 pub use engine::{Engine, EngineConfig, EngineConfigError};
 pub use request::{Limits, Request};
-pub use script::{Action, Play, Respond, Routes, Script, Step};
+pub use script::{Action, Piece, Play, Respond, Routes, Script, Step};
 pub use server::{Config, Counters, Listen, Log, Server, StartError};

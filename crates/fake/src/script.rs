@@ -230,6 +230,31 @@ impl Play {
     }
 }
 
+/// Bytes of an answer under way that are due: a step of an answer whose steps are
+/// not known in advance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The connection that it is for.
+    pub connection: u64,
+    /// Written in one system call.
+    pub bytes: Vec<u8>,
+    /// Output tokens in the bytes, for the truth log: the instant at which they
+    /// were due (CLOCK_MONOTONIC nanoseconds), and how many.
+    pub tokens: Vec<(u64, u32)>,
+    /// True for what ends the answer.
+    pub last: bool,
+}
+
+impl Piece {
+    /// Makes it empty and keeps its memory.
+    pub fn clear(&mut self) {
+        self.connection = 0;
+        self.bytes.clear();
+        self.tokens.clear();
+        self.last = false;
+    }
+}
+
 /// Who decides what is answered. All of it runs on the server's one thread,
 /// between deadlines, so it must be quick.
 pub trait Respond: Send {
@@ -251,6 +276,15 @@ pub trait Respond: Send {
     fn wake(&mut self, now_ns: u64) -> Vec<(u64, Play)> {
         let _ = now_ns;
         Vec::new()
+    }
+
+    /// Fills `piece`, which is empty, with the next bytes that are due, of an
+    /// answer that was begun with `more`; false when nothing is due. It is asked
+    /// again and again from the instant of [`Self::wake_ns`] on, with other work
+    /// in between, and what it gives is written at once.
+    fn pour(&mut self, now_ns: u64, piece: &mut Piece) -> bool {
+        let _ = (now_ns, piece);
+        false
     }
 
     /// The client of an unfinished answer went away.

@@ -13,10 +13,14 @@ use wire::truth::Truth;
 
 use crate::clock;
 use crate::request::{Limits, RequestReader};
-use crate::script::{Action, Play, Step, Steps};
+use crate::script::{Action, Piece, Play, Step, Steps};
 
 /// Bytes that may wait for a slow client before its script is held back.
 const MOST_UNWRITTEN: usize = 256 << 10;
+
+/// Bytes that may wait for a client whose answer is poured, and so cannot be held
+/// back; one that reads no more than this is taken to have left.
+const MOST_POURED: usize = 16 << 20;
 
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
@@ -190,12 +194,7 @@ impl Connection {
             && step.tokens > 0
         {
             let due_ns = playing.start_ns.saturating_add(step.at_ns);
-            let tokens = step.tokens as usize;
-            let length = truth.token_ns.len() + tokens;
-            truth.token_ns.resize(length, now_ns.saturating_sub(truth.arrival_ns));
-            if let Some(planned) = &mut truth.planned_token_ns {
-                planned.resize(length, due_ns.saturating_sub(truth.arrival_ns));
-            }
+            write_down(truth, now_ns, due_ns, step.tokens);
         }
         if step.last
             && let Some(truth) = playing.truth.take()
@@ -212,6 +211,42 @@ impl Connection {
             Action::Close => playing.ending = Some(Ending::Close),
             Action::Reset => playing.ending = Some(Ending::Reset),
             Action::Stall => playing.ending = Some(Ending::Stall),
+        }
+        Ok(())
+    }
+
+    /// True when a step of the script waits for its deadline.
+    pub(super) fn has_step(&self) -> bool {
+        matches!(&self.state, State::Playing(playing) if playing.next.is_some())
+    }
+
+    /// Writes a piece of the answer under way; `now_ns` is the clock just before.
+    /// Its truth line is given to `publish` as [`Self::perform`] does.
+    pub(super) fn pour(
+        &mut self,
+        piece: &Piece,
+        now_ns: u64,
+        publish: impl FnOnce(Truth),
+    ) -> io::Result<()> {
+        let State::Playing(playing) = &mut self.state else { return Ok(()) };
+        if let Some(truth) = &mut playing.truth {
+            for (due_ns, tokens) in &piece.tokens {
+                write_down(truth, now_ns, *due_ns, *tokens);
+            }
+        }
+        if piece.last {
+            playing.more = false;
+            if let Some(truth) = playing.truth.take() {
+                publish(truth);
+            }
+        }
+        let held = self.unwritten.pour(&mut self.stream, &piece.bytes)?;
+        if held && let Some(truth) = &mut playing.truth {
+            let tokens = piece.tokens.iter().map(|(_, tokens)| tokens).sum::<u32>();
+            truth.held_tokens = truth.held_tokens.saturating_add(tokens);
+        }
+        if self.unwritten.len() > MOST_POURED {
+            return Err(ErrorKind::WriteZero.into());
         }
         Ok(())
     }
@@ -283,6 +318,15 @@ impl Connection {
     }
 }
 
+/// Writes tokens down as they are about to be written.
+fn write_down(truth: &mut Truth, now_ns: u64, due_ns: u64, tokens: u32) {
+    let length = truth.token_ns.len() + tokens as usize;
+    truth.token_ns.resize(length, now_ns.saturating_sub(truth.arrival_ns));
+    if let Some(planned) = &mut truth.planned_token_ns {
+        planned.resize(length, due_ns.saturating_sub(truth.arrival_ns));
+    }
+}
+
 impl Unwritten {
     fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -310,6 +354,13 @@ impl Unwritten {
         self.bytes = bytes;
         self.from = written;
         Ok(true)
+    }
+
+    /// The same with bytes that stay the caller's.
+    fn pour(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<bool> {
+        let written = if self.is_empty() { write_some(stream, bytes)? } else { 0 };
+        self.bytes.extend_from_slice(&bytes[written..]);
+        Ok(written < bytes.len())
     }
 
     fn flush(&mut self, stream: &mut TcpStream) -> io::Result<()> {

@@ -18,7 +18,7 @@ use super::connection::{Connection, Next, Read, State};
 use super::{Listen, Shared};
 use crate::clock::{Alarm, Margin, monotonic_ns};
 use crate::request::{Progress, Request};
-use crate::script::{Play, Respond};
+use crate::script::{Piece, Play, Respond};
 
 /// Steps performed between two looks at the sockets.
 const STEPS_PER_TURN: usize = 64;
@@ -67,6 +67,7 @@ pub(super) struct Reactor {
     kept_truth_tokens: usize,
     buffer: Vec<u8>,
     control: Vec<u8>,
+    piece: Piece,
 }
 
 impl Reactor {
@@ -103,6 +104,7 @@ impl Reactor {
             kept_truth_tokens: 0,
             buffer: vec![0; 64 << 10],
             control,
+            piece: Piece::default(),
         })
     }
 
@@ -181,6 +183,7 @@ impl Reactor {
             for (key, play) in self.respond.wake(now_ns) {
                 self.continue_answer(key, play);
             }
+            self.pour_what_is_due();
         }
         if self.accept_paused_until_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.resume_accepting();
@@ -198,6 +201,38 @@ impl Reactor {
             }
             self.due.pop();
             self.keep(due.slot, now_ns);
+        }
+    }
+
+    /// Writes what is due of answers that are poured, a bounded number of pieces.
+    fn pour_what_is_due(&mut self) {
+        let mut piece = std::mem::take(&mut self.piece);
+        for _ in 0..STEPS_PER_TURN {
+            piece.clear();
+            if !self.respond.pour(monotonic_ns(), &mut piece) {
+                break;
+            }
+            self.pour(&piece);
+        }
+        self.piece = piece;
+    }
+
+    fn pour(&mut self, piece: &Piece) {
+        let Some(&slot) = self.slots.get(&piece.connection) else { return };
+        // The head of the answer is a step, and comes first.
+        while self.connections[slot].as_ref().is_some_and(Connection::has_step) {
+            self.keep(slot, monotonic_ns());
+        }
+        let (shared, kept, at) = (&self.shared, &mut self.kept_truth_tokens, self.at);
+        let connection = self.connections[slot].as_mut();
+        let Some(connection) = connection.filter(|connection| connection.owes_answer()) else {
+            return;
+        };
+        let publish = |truth| keep_truth(shared, kept, at, truth);
+        match connection.pour(piece, monotonic_ns(), publish) {
+            Err(_) => self.gone(slot),
+            Ok(()) if piece.last => self.advance(slot),
+            Ok(()) => self.ask_poller(slot),
         }
     }
 
@@ -240,7 +275,8 @@ impl Reactor {
         let Some(connection) = self.connections[slot].as_mut() else { return };
         match connection.prepare() {
             Next::At(at_ns) => self.appoint(slot, at_ns),
-            Next::Wait => {}
+            // What was due before, such as the end of its idle time, is not now.
+            Next::Wait => connection.appointment = 0,
             Next::Drop => {
                 connection.arm_reset();
                 self.publish_cut(slot);

@@ -1,12 +1,14 @@
-//! What a client asked of the engine: bodies of its four endpoints.
+//! What a client asked of an engine: the bodies of its endpoints.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use workload::Tokenizer;
-use workload::prompt::estimate_tokens;
+use workload::digest::Digest;
+use workload::prompt::{estimate_tokens, estimated_pieces};
 
 use super::results;
+use crate::draw::mix;
 use crate::request::Request;
 
 /// An image costs as many prompt tokens as a tile of a common vision encoder,
@@ -15,24 +17,106 @@ const MEDIA_TOKENS: u32 = 256;
 
 /// A request for text, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
-    pub(super) chat: bool,
-    pub(super) model: Option<String>,
-    pub(super) stream: bool,
-    pub(super) include_usage: bool,
-    pub(super) continuous_usage: bool,
-    pub(super) prompt_tokens: u32,
+pub(crate) struct Ask {
+    pub(crate) chat: bool,
+    pub(crate) model: Option<String>,
+    pub(crate) stream: bool,
+    pub(crate) include_usage: bool,
+    pub(crate) continuous_usage: bool,
+    pub(crate) prompt_tokens: u32,
+    /// The prompt's tokens by their ids, where they were asked for.
+    pub(crate) ids: Vec<u32>,
+    /// Smaller comes first.
+    pub(crate) priority: i32,
     /// Most output tokens, where named.
-    pub(super) limit: Option<u32>,
-    pub(super) min_tokens: u32,
-    pub(super) ignore_eos: bool,
+    pub(crate) limit: Option<u32>,
+    pub(crate) min_tokens: u32,
+    pub(crate) ignore_eos: bool,
     /// The answer's vectors or scores, where it has no tokens.
-    pub(super) results: Option<Value>,
+    pub(crate) results: Option<Value>,
+}
+
+/// Counts the tokens of a prompt, and writes their ids down where that is wanted.
+#[derive(Debug)]
+pub(crate) struct Tally<'a> {
+    tokenizer: Option<&'a dyn Tokenizer>,
+    count: u32,
+    ids: Option<Vec<u32>>,
+    /// Makes the ids of a picture those of no other.
+    salt: u64,
+}
+
+impl<'a> Tally<'a> {
+    /// Counts only.
+    pub(crate) fn counting(tokenizer: Option<&'a dyn Tokenizer>) -> Self {
+        Self { tokenizer, count: 0, ids: None, salt: 0 }
+    }
+
+    /// Writes ids down. Pictures and sounds, which are not looked at, get ids by
+    /// `salt`, a number that no other request has.
+    pub(crate) fn spelling(tokenizer: Option<&'a dyn Tokenizer>, salt: u64) -> Self {
+        Self { tokenizer, count: 0, ids: Some(Vec::new()), salt }
+    }
+
+    /// The ids so far.
+    pub(crate) fn into_ids(self) -> Vec<u32> {
+        self.ids.unwrap_or_default()
+    }
+
+    fn text(&mut self, text: &str) {
+        let count = match (&mut self.ids, self.tokenizer) {
+            (None, _) => text_tokens(text, self.tokenizer),
+            (Some(ids), Some(tokenizer)) => {
+                let new = tokenizer.encode(text);
+                ids.extend_from_slice(&new);
+                saturated(new.len())
+            }
+            (Some(ids), None) => {
+                let before = ids.len();
+                estimated_pieces(text, |piece, tokens| {
+                    ids.extend((0..tokens).map(|part| id_of_piece(piece, part)));
+                });
+                saturated(ids.len() - before)
+            }
+        };
+        self.count = self.count.saturating_add(count);
+    }
+
+    fn given_ids(&mut self, given: &[u32]) {
+        self.count = self.count.saturating_add(saturated(given.len()));
+        if let Some(ids) = &mut self.ids {
+            ids.extend_from_slice(given);
+        }
+    }
+
+    fn medium(&mut self) {
+        self.count = self.count.saturating_add(MEDIA_TOKENS);
+        if let Some(ids) = &mut self.ids {
+            let begins = ids.len() as u64;
+            let own = (0..u64::from(MEDIA_TOKENS)).map(|part| mix(self.salt, begins, part) as u32);
+            ids.extend(own);
+        }
+    }
+
+    /// The number of tokens, and at least one: an engine computes something.
+    fn at_least_one(&mut self) -> u32 {
+        if self.count == 0 {
+            self.given_ids(&[0]);
+        }
+        self.count
+    }
+}
+
+/// The id of a part of a word, where words stand for tokens: words are told apart
+/// by their hash.
+pub(crate) fn id_of_piece(piece: &str, part: u32) -> u32 {
+    let digest = Digest::new().raw(piece.as_bytes()).number(u64::from(part)).value();
+    (digest ^ (digest >> 32)) as u32
 }
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Text after a prompt.
     Completion,
     /// Text after messages.
@@ -45,8 +129,8 @@ pub(super) enum Kind {
 
 /// Why a body is not answered with text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
-    pub(super) status: u16,
+pub(crate) struct Refused {
+    pub(crate) status: u16,
     kind: &'static str,
     message: String,
     param: Option<&'static str>,
@@ -58,7 +142,7 @@ impl Refused {
     }
 
     /// Prompt and output together do not fit.
-    pub(super) fn context(context: u32, prompt: u32, output: u32) -> Self {
+    pub(crate) fn context(context: u32, prompt: u32, output: u32) -> Self {
         let message = format!(
             "the context holds {context} tokens, but the prompt has {prompt} and {output} output tokens were asked for"
         );
@@ -66,7 +150,7 @@ impl Refused {
     }
 
     /// The error object, in vLLM's shape.
-    pub(super) fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         json!({"error": {
             "message": self.message,
             "type": self.kind,
@@ -91,6 +175,7 @@ struct Body {
     best_of: Option<u32>,
     echo: Option<bool>,
     logprobs: Option<Value>,
+    priority: Option<i32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -156,26 +241,10 @@ impl Ask {
     /// Reads a body. What would change the shape of the answer and is not
     /// made here (several choices, log-probabilities, echo) is refused rather
     /// than ignored.
-    pub(super) fn read(
-        body: &[u8],
-        chat: bool,
-        tokenizer: Option<&dyn Tokenizer>,
-    ) -> Result<Self, Refused> {
+    fn read(body: &[u8], chat: bool, mut tally: Tally<'_>) -> Result<Self, Refused> {
         let body: Body = understood(body)?;
         refuse_unmade(&body)?;
-        let prompt_tokens = if chat {
-            let messages = body.messages.as_deref().filter(|messages| !messages.is_empty());
-            messages
-                .ok_or_else(|| Refused::bad("messages must hold a message", Some("messages")))?
-                .iter()
-                .map(|message| message.tokens(tokenizer))
-                .fold(0, u32::saturating_add)
-        } else {
-            body.prompt
-                .as_ref()
-                .ok_or_else(|| Refused::bad("prompt is missing", Some("prompt")))?
-                .tokens(tokenizer)?
-        };
+        body.tally(chat, &mut tally)?;
         let named = if chat { body.max_completion_tokens } else { None }.or(body.max_tokens);
         let limit = match named {
             Some(limit) if limit < 1 => {
@@ -194,7 +263,9 @@ impl Ask {
             stream: body.stream.unwrap_or(false),
             include_usage,
             continuous_usage: include_usage && options.continuous_usage_stats.unwrap_or(false),
-            prompt_tokens: prompt_tokens.max(1),
+            prompt_tokens: tally.at_least_one(),
+            ids: tally.into_ids(),
+            priority: body.priority.unwrap_or(0),
             limit,
             min_tokens: body.min_tokens.unwrap_or(0),
             ignore_eos: body.ignore_eos.unwrap_or(false),
@@ -203,14 +274,15 @@ impl Ask {
     }
 
     /// Reads a body of any kind.
-    pub(super) fn of_kind(
+    pub(crate) fn of_kind(
         kind: Kind,
         body: &[u8],
-        tokenizer: Option<&dyn Tokenizer>,
+        tally: Tally<'_>,
     ) -> Result<Self, Refused> {
+        let tokenizer = tally.tokenizer;
         match kind {
-            Kind::Completion => Self::read(body, false, tokenizer),
-            Kind::Chat => Self::read(body, true, tokenizer),
+            Kind::Completion => Self::read(body, false, tally),
+            Kind::Chat => Self::read(body, true, tally),
             Kind::Vectors => {
                 let body: ToEmbed = understood(body)?;
                 let (tokens, texts) = body.texts(tokenizer)?;
@@ -239,6 +311,8 @@ impl Ask {
             include_usage: false,
             continuous_usage: false,
             prompt_tokens,
+            ids: Vec::new(),
+            priority: 0,
             limit: None,
             min_tokens: 0,
             ignore_eos: false,
@@ -247,7 +321,7 @@ impl Ask {
     }
 
     /// Refuses another model than the one served.
-    pub(super) fn for_model(self, served: Option<&str>) -> Result<Self, Refused> {
+    pub(crate) fn for_model(self, served: Option<&str>) -> Result<Self, Refused> {
         match (served, self.model.as_deref()) {
             (Some(served), Some(asked)) if served != asked => Err(Refused {
                 status: 404,
@@ -260,7 +334,7 @@ impl Ask {
     }
 
     /// Refuses to stream to a client that knows no chunks.
-    pub(super) fn streamable(self, request: &Request) -> Result<Self, Refused> {
+    pub(crate) fn streamable(self, request: &Request) -> Result<Self, Refused> {
         if request.http_1_0 {
             return Err(Refused::bad("streaming needs HTTP/1.1", Some("stream")));
         }
@@ -294,6 +368,27 @@ impl ToEmbed {
     }
 }
 
+impl Body {
+    fn tally(&self, chat: bool, tally: &mut Tally<'_>) -> Result<(), Refused> {
+        if chat {
+            let messages = self.messages.as_deref().filter(|messages| !messages.is_empty());
+            let messages = messages
+                .ok_or_else(|| Refused::bad("messages must hold a message", Some("messages")))?;
+            messages.iter().for_each(|message| message.tally(tally));
+            return Ok(());
+        }
+        let prompt = self.prompt.as_ref();
+        prompt.ok_or_else(|| Refused::bad("prompt is missing", Some("prompt")))?.tally(tally)
+    }
+}
+
+/// The ids of what a tokenizer is asked about: a prompt, or messages.
+pub(crate) fn spell(body: &[u8], mut tally: Tally<'_>) -> Result<Vec<u32>, Refused> {
+    let body: Body = understood(body)?;
+    body.tally(body.messages.is_some(), &mut tally)?;
+    Ok(tally.into_ids())
+}
+
 fn refuse_unmade(body: &Body) -> Result<(), Refused> {
     let several = |count: Option<u32>| count.is_some_and(|count| count != 1);
     let logprobs = match &body.logprobs {
@@ -325,41 +420,48 @@ impl Message {
         }
     }
 
-    fn tokens(&self, tokenizer: Option<&dyn Tokenizer>) -> u32 {
+    fn tally(&self, tally: &mut Tally<'_>) {
         match &self.content {
-            None => 0,
-            Some(Content::Text(text)) => text_tokens(text, tokenizer),
+            None => {}
+            Some(Content::Text(text)) => tally.text(text),
             Some(Content::Parts(parts)) => {
-                let part_tokens = |part: &Part| {
-                    let text = part.text.as_deref();
-                    let text = text.map_or(0, |text| text_tokens(text, tokenizer));
+                for part in parts {
+                    if let Some(text) = &part.text {
+                        tally.text(text);
+                    }
                     let media = [&part.image_url, &part.input_audio, &part.video_url];
-                    let media = media.into_iter().flatten().count() as u32;
-                    text.saturating_add(media * MEDIA_TOKENS)
-                };
-                parts.iter().map(part_tokens).fold(0, u32::saturating_add)
+                    media.into_iter().flatten().for_each(|_| tally.medium());
+                }
             }
         }
+    }
+
+    fn tokens(&self, tokenizer: Option<&dyn Tokenizer>) -> u32 {
+        let mut tally = Tally::counting(tokenizer);
+        self.tally(&mut tally);
+        tally.count
     }
 }
 
 impl Prompt {
-    fn tokens(&self, tokenizer: Option<&dyn Tokenizer>) -> Result<u32, Refused> {
-        let several = || Refused::bad("only one prompt a request is offered", Some("prompt"));
+    fn tally(&self, tally: &mut Tally<'_>) -> Result<(), Refused> {
         match self {
-            Self::Text(text) => Ok(text_tokens(text, tokenizer)),
-            Self::Ids(ids) => Ok(saturated(ids.len())),
+            Self::Text(text) => tally.text(text),
+            Self::Ids(ids) => tally.given_ids(ids),
             Self::Texts(texts) => match texts.as_slice() {
-                [text] => Ok(text_tokens(text, tokenizer)),
-                _ => Err(several()),
+                [text] => tally.text(text),
+                _ => return Err(Refused::bad(ONE_PROMPT, Some("prompt"))),
             },
             Self::IdLists(lists) => match lists.as_slice() {
-                [ids] => Ok(saturated(ids.len())),
-                _ => Err(several()),
+                [ids] => tally.given_ids(ids),
+                _ => return Err(Refused::bad(ONE_PROMPT, Some("prompt"))),
             },
         }
+        Ok(())
     }
 }
+
+const ONE_PROMPT: &str = "only one prompt a request is offered";
 
 /// Without a tokenizer, the same estimate as the workload's, so that a prompt
 /// asked for by length is counted as that length. What matters is that the

@@ -1,0 +1,293 @@
+//! Answers as bytes. A streamed answer is made event by event, each just before
+//! it leaves or while the one before it waits in the kernel, so that no long
+//! answer lies in memory.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::words::Words;
+use crate::request::Request;
+use crate::script::{LAST_CHUNK, whole_head};
+
+const FINGERPRINT: &str = concat!("goodput-", env!("CARGO_PKG_VERSION"));
+
+/// An answer: everything but its tokens' number and their instants.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) ask: Ask,
+    /// The request's name in the truth log.
+    pub(crate) truth_id: String,
+    id: String,
+    model: String,
+    created_s: u64,
+    words: Arc<Words>,
+    words_seed: u64,
+    close: bool,
+    /// The start of every event, up to the value of `choices`.
+    common: String,
+    /// The event that is being written.
+    event: String,
+}
+
+/// What an answer's tokens cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) prompt: u32,
+    /// Prompt tokens that were found in a cache, where that is known.
+    pub(crate) cached: Option<u32>,
+    pub(crate) completion: u32,
+}
+
+/// A server's own timings of a request, as vLLM tells them where it is asked to
+/// (`--enable-per-request-metrics`). Its `time_to_first_token_ms` begins when
+/// the request is first put into a step, not when it came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Timings {
+    pub(crate) time_to_first_token_ms: f64,
+    pub(crate) generation_time_ms: f64,
+    pub(crate) queue_time_ms: f64,
+    pub(crate) mean_itl_ms: Option<f64>,
+    pub(crate) tokens_per_second: Option<f64>,
+}
+
+impl Usage {
+    fn write(self, out: &mut String) {
+        let Self { prompt, completion, .. } = self;
+        let total = u64::from(prompt) + u64::from(completion);
+        let _ = write!(
+            out,
+            r#""usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#
+        );
+        if let Some(cached) = self.cached {
+            let _ = write!(out, r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#);
+        }
+        out.push('}');
+    }
+
+    fn json(self) -> Value {
+        let total = u64::from(self.prompt) + u64::from(self.completion);
+        let mut usage = json!({
+            "prompt_tokens": self.prompt,
+            "total_tokens": total,
+            "completion_tokens": self.completion,
+        });
+        if let Some(cached) = self.cached {
+            usage["prompt_tokens_details"] = json!({"cached_tokens": cached});
+        }
+        usage
+    }
+}
+
+impl Timings {
+    fn json(&self) -> Value {
+        json!({
+            "time_to_first_token_ms": self.time_to_first_token_ms,
+            "generation_time_ms": self.generation_time_ms,
+            "queue_time_ms": self.queue_time_ms,
+            "mean_itl_ms": self.mean_itl_ms,
+            "tokens_per_second": self.tokens_per_second,
+        })
+    }
+}
+
+/// Who answers: what all answers of an engine have in common.
+pub(crate) struct Voice<'a> {
+    /// The model's name, for requests that name none.
+    pub(crate) model: &'a str,
+    pub(crate) created_s: u64,
+    /// Which request of the engine it is.
+    pub(crate) number: u64,
+    pub(crate) words: &'a Arc<Words>,
+    pub(crate) words_seed: u64,
+}
+
+impl Answer {
+    /// The answer to a request.
+    pub(crate) fn new(ask: Ask, request: &Request, voice: &Voice<'_>) -> Self {
+        let sent_id = request.header("x-request-id").map(str::to_owned);
+        let truth_id = sent_id.unwrap_or_else(|| format!("{:016x}", voice.number));
+        let (prefix, object) = if ask.chat {
+            ("chatcmpl-", "chat.completion.chunk")
+        } else {
+            ("cmpl-", "text_completion")
+        };
+        let id = format!("{prefix}{truth_id}");
+        let model = ask.model.clone().unwrap_or_else(|| voice.model.to_owned());
+        let created_s = voice.created_s;
+        let common = format!(
+            r#"data: {{"id":{},"object":"{object}","created":{created_s},"model":{},"choices":"#,
+            json!(id),
+            json!(model),
+        );
+        Self {
+            truth_id,
+            id,
+            model,
+            created_s,
+            words: Arc::clone(voice.words),
+            words_seed: voice.words_seed,
+            close: !request.keep_alive,
+            common,
+            event: String::new(),
+            ask,
+        }
+    }
+
+    /// The usage without what a cache saved.
+    pub(crate) fn usage(&self, completion: u32) -> Usage {
+        Usage { prompt: self.ask.prompt_tokens, cached: None, completion }
+    }
+
+    /// The head of a stream.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        let close = if self.close { "connection: close\r\n" } else { "" };
+        format!(
+            "HTTP/1.1 200 OK\r\nserver: goodput\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n{close}\r\n"
+        )
+        .into_bytes()
+    }
+
+    /// The whole answer in one piece, its head included.
+    pub(crate) fn whole(
+        &mut self,
+        finish_reason: &str,
+        usage: Usage,
+        timings: Option<&Timings>,
+    ) -> Vec<u8> {
+        if let Some(mut body) = self.ask.results.take() {
+            let tokens = self.ask.prompt_tokens;
+            body["id"] = json!(self.id);
+            body["model"] = json!(self.model);
+            body["usage"] = json!({"prompt_tokens": tokens, "total_tokens": tokens});
+            return self.in_one_piece(&body);
+        }
+        let mut text = String::new();
+        (0..usage.completion).for_each(|token| self.words.write(self.words_seed, token, &mut text));
+        let (object, mut choice) = if self.ask.chat {
+            ("chat.completion", json!({"message": {"role": "assistant", "content": text}}))
+        } else {
+            ("text_completion", json!({"text": text}))
+        };
+        choice["index"] = json!(0);
+        choice["logprobs"] = json!(null);
+        choice["finish_reason"] = json!(finish_reason);
+        choice["stop_reason"] = json!(null);
+        let mut body = json!({
+            "id": self.id,
+            "object": object,
+            "created": self.created_s,
+            "model": self.model,
+            "choices": [choice],
+            "usage": usage.json(),
+            "system_fingerprint": FINGERPRINT,
+        });
+        if let Some(timings) = timings {
+            body["metrics"] = timings.json();
+        }
+        self.in_one_piece(&body)
+    }
+
+    fn in_one_piece(&self, body: &Value) -> Vec<u8> {
+        let close = if self.close {
+            "server: goodput\r\nconnection: close\r\n"
+        } else {
+            "server: goodput\r\n"
+        };
+        let body = body.to_string();
+        (whole_head(200, "application/json", body.len(), close) + &body).into_bytes()
+    }
+
+    /// The event with the role, before a chat's first token.
+    pub(crate) fn role_event(&mut self, out: &mut Vec<u8>) {
+        let usage = self.ask.continuous_usage.then(|| self.usage(0));
+        self.begin();
+        self.event.push_str(
+            r#"[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]"#,
+        );
+        self.end(usage, out);
+    }
+
+    /// The event with `count` tokens after the first `from`, and the finish
+    /// reason where they are the last.
+    pub(crate) fn tokens_event(
+        &mut self,
+        from: u32,
+        count: u32,
+        finish_reason: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
+        let usage = self.ask.continuous_usage.then(|| self.usage(from + count));
+        self.begin();
+        let opening = if self.ask.chat {
+            r#"[{"index":0,"delta":{"content":""#
+        } else {
+            r#"[{"index":0,"text":""#
+        };
+        self.event.push_str(opening);
+        for token in from..from + count {
+            self.words.write(self.words_seed, token, &mut self.event);
+        }
+        let delta_ends = if self.ask.chat { "}" } else { "" };
+        let _ = write!(self.event, r#""{delta_ends},"logprobs":null,"finish_reason":"#);
+        let _ = match (finish_reason, self.ask.chat) {
+            (Some(reason), true) => write!(self.event, r#""{reason}","stop_reason":null"#),
+            (Some(reason), false) => write!(self.event, r#""{reason}""#),
+            (None, true) => write!(self.event, "null"),
+            (None, false) => write!(self.event, r#"null,"stop_reason":null"#),
+        };
+        self.event.push_str(r#","token_ids":null}]"#);
+        self.end(usage, out);
+    }
+
+    /// Usage, where it was asked for, the sentinel and the end of the body.
+    pub(crate) fn last_events(
+        &mut self,
+        usage: Usage,
+        timings: Option<&Timings>,
+        out: &mut Vec<u8>,
+    ) {
+        if self.ask.include_usage {
+            self.begin();
+            self.event.push_str("[],");
+            usage.write(&mut self.event);
+            if let Some(timings) = timings {
+                let _ = write!(self.event, r#","metrics":{}"#, timings.json());
+            }
+            let _ = write!(self.event, r#","system_fingerprint":"{FINGERPRINT}""#);
+            self.end(None, out);
+        }
+        chunk(out, b"data: [DONE]\n\n");
+        out.extend_from_slice(LAST_CHUNK);
+    }
+
+    /// The ids of the answer's first tokens, where they are known.
+    pub(crate) fn ids(&self, tokens: u32) -> Option<impl Iterator<Item = u32>> {
+        self.words.ids(self.words_seed, tokens)
+    }
+
+    fn begin(&mut self) {
+        self.event.clear();
+        self.event.push_str(&self.common);
+    }
+
+    fn end(&mut self, usage: Option<Usage>, out: &mut Vec<u8>) {
+        if let Some(usage) = usage {
+            self.event.push(',');
+            usage.write(&mut self.event);
+        }
+        self.event.push_str("}\n\n");
+        chunk(out, self.event.as_bytes());
+    }
+}
+
+/// Bytes as one HTTP chunk.
+fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
+    use std::io::Write as _;
+    // Writing to memory does not fail.
+    let _ = write!(out, "{:x}\r\n", bytes.len());
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
