@@ -205,7 +205,7 @@ impl Engine {
         let tally = Tally::counting(self.config.tokenizer.as_deref());
         let read = Ask::of_kind(kind, &request.body, tally)
             .and_then(|ask| ask.for_model(self.config.model.as_deref()))
-            .and_then(|ask| if ask.stream { ask.streamable(request) } else { Ok(ask) });
+            .and_then(|ask| ask.streamable(request));
         let (mut answer, shape) = match read.and_then(|ask| self.answer_to(ask, request)) {
             Ok(answer) => answer,
             Err(refused) => {
@@ -255,11 +255,7 @@ impl Engine {
     }
 
     fn output_of(&self, ask: &Ask) -> Result<(u32, &'static str), Refused> {
-        let room = self.config.context_tokens.saturating_sub(ask.prompt_tokens);
-        let wanted = ask.limit.unwrap_or(1);
-        if wanted > room {
-            return Err(Refused::context(self.config.context_tokens, ask.prompt_tokens, wanted));
-        }
+        let room = ask.room(self.config.context_tokens)?;
         let default = self.config.default_output_tokens.min(room);
         let limit = ask.limit.unwrap_or(default);
         let natural = match self.config.output_tokens {

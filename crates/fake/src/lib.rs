@@ -1,5 +1,5 @@
-//! A server that listens: an embedded engine with a known clock, or a hostile
-//! script.
+//! A server that listens: an embedded engine with a known clock, the engine
+//! model, or a hostile script.
 //!
 //! It is the target of a benchmark without a URL and the oracle that the load
 //! generator is tested against. So its clock comes first: every byte that it
@@ -7,13 +7,15 @@
 //! deadlines, and the instant just before each token's write is written down.
 //!
 //! Everything that is sent is a [`script`]: a list of steps with deadlines.
-//! [`engine`] makes scripts that look like an inference engine, [`cases`] plays
-//! recorded hostile answers, [`server`] keeps the deadlines.
+//! [`engine`] makes scripts of a plan, [`modelled`] pours the tokens of the engine
+//! model as its steps end, [`cases`] plays recorded hostile answers, [`server`]
+//! keeps the deadlines.
 
 pub mod cases;
 pub mod clock;
 mod draw;
 pub mod engine;
+pub mod modelled;
 mod openai;
 pub mod request;
 pub mod script;
@@ -21,6 +23,7 @@ pub mod server;
 
 pub use cases::{CaseBook, CaseError};
 pub use engine::{Engine, EngineConfig, EngineConfigError};
+pub use modelled::{Modelled, ModelledConfig};
 pub use request::{Limits, Request};
 pub use script::{Action, Piece, Play, Respond, Routes, Script, Step};
 pub use server::{Config, Counters, Listen, Log, Server, StartError};

@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::script::{Script, whole_head};
 
 pub(crate) use answer::{Answer, Timings, Usage, Voice};
-pub(crate) use ask::{Ask, Kind, Refused, Tally};
+pub(crate) use ask::{Ask, Kind, Refused, Tally, spell};
 pub(crate) use words::Words;
 
 /// What a server is asked for.

@@ -1,6 +1,6 @@
 //! The command line: subcommands, their arguments, and who runs them.
 
-use std::time::Duration;
+mod serve;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use measure::Span;
@@ -9,7 +9,7 @@ use report::lang::Lang;
 
 use crate::command::{
     bench, engine_settings, explain, export, fit, import, report as report_command, runs, selftest,
-    sim, simulate, ui, what_if,
+    simulate, ui, what_if,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -102,7 +102,7 @@ fn command() -> Command {
             Command::new("sim")
                 .about("The embedded engine")
                 .subcommand_required(true)
-                .subcommand(serve_command())
+                .subcommand(serve::command())
                 .subcommand(simulate_command())
                 .subcommand(fit_command())
                 .subcommand(
@@ -131,26 +131,6 @@ fn bench_command() -> Command {
             "Address to measure, as --url; the word serve before it is taken for vLLM's sake",
         ));
     flags::add_to(command)
-}
-
-fn serve_command() -> Command {
-    let number = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("N").help(help)
-    };
-    Command::new("serve")
-        .about("Serve the embedded engine (OpenAI chat and completions) or recorded answers")
-        .arg(Arg::new("host").long("host").value_name("IP").default_value("127.0.0.1"))
-        .arg(number("port", "Port, 0 for a free one").default_value("8000"))
-        .arg(Arg::new("model").long("model").value_name("NAME").help("Name of the model"))
-        .arg(Arg::new("ttft").long("ttft").value_name("D").help("Fixed part of TTFT, such as 40ms"))
-        .arg(Arg::new("ttft-per-prompt-token").long("ttft-per-prompt-token").value_name("D").help("Part of TTFT for each prompt token"))
-        .arg(Arg::new("token-interval").long("token-interval").value_name("D").help("Time between tokens"))
-        .arg(number("max-num-seqs", "Requests answered at once; the rest waits"))
-        .arg(number("chunk-tokens", "Tokens in one event"))
-        .arg(Arg::new("lockstep").long("lockstep").action(ArgAction::SetTrue).help("All streams emit on one step grid"))
-        .arg(Arg::new("role-at-accept").long("role-at-accept").action(ArgAction::SetTrue).help("Send the role event when the request is accepted"))
-        .arg(Arg::new("cases").long("cases").value_name("DIR").help("Play the cases of DIR/cases.json: POST /CASE-ID/… answers with its bytes on its time line"))
-        .arg(Arg::new("ground-truth").long("ground-truth").value_name("FILE").help("Write true instants to this file at the end"))
 }
 
 fn simulate_command() -> Command {
@@ -302,7 +282,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             text(matches, "json").as_deref(),
         ),
         Some(("sim", matches)) => match matches.subcommand() {
-            Some(("serve", matches)) => serve(matches),
+            Some(("serve", matches)) => serve::run(matches),
             Some(("run", matches)) => simulate(matches),
             Some(("fit", matches)) => fit_to_runs(matches),
             Some(("settings", matches)) => engine_settings::run(text(matches, "json").as_deref()),
@@ -427,47 +407,4 @@ pub(crate) fn lang(given: Option<&str>) -> Result<Lang, Failure> {
             Ok(Lang::from_locale(locale.as_deref().unwrap_or_default()))
         }
     }
-}
-
-fn serve(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let wrong = |name: &str, rule: &str| Failure::from(UsageError::new(format!("--{name}"), rule));
-    let number = |name: &str| -> Result<Option<u32>, Failure> {
-        text(name).map(|n| n.parse().map_err(|_| wrong(name, "is not a whole number"))).transpose()
-    };
-    let duration = |name: &str| -> Result<Option<Duration>, Failure> {
-        let rule = "is not a duration; write 40ms";
-        let span = text(name).map(|text| flags::parse_duration(text).ok_or(wrong(name, rule)));
-        let span = span.transpose()?;
-        Ok(span.map(|span| Duration::from_micros(span.us().unsigned_abs())))
-    };
-    let mut engine = fake::EngineConfig::default();
-    if let Some(model) = text("model") {
-        engine.model = Some(model.to_owned());
-    }
-    if let Some(ttft) = duration("ttft")? {
-        engine.ttft = ttft;
-    }
-    if let Some(each) = duration("ttft-per-prompt-token")? {
-        engine.ttft_per_prompt_token = each;
-    }
-    if let Some(interval) = duration("token-interval")? {
-        engine.token_interval = interval;
-    }
-    if let Some(seats) = number("max-num-seqs")? {
-        engine.max_num_seqs = seats as usize;
-    }
-    if let Some(tokens) = number("chunk-tokens")? {
-        engine.chunk_tokens = tokens;
-    }
-    engine.lockstep = matches.get_flag("lockstep");
-    engine.role_chunk_at_accept = matches.get_flag("role-at-accept");
-    let port = text("port").unwrap_or("8000");
-    sim::serve(&sim::Arguments {
-        host: text("host").unwrap_or("127.0.0.1"),
-        port: port.parse().map_err(|_| wrong("port", "is not a port from 0 to 65535"))?,
-        engine,
-        cases: text("cases"),
-        ground_truth: text("ground-truth"),
-    })
 }

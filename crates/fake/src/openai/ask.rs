@@ -137,7 +137,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    fn bad(message: impl Into<String>, param: Option<&'static str>) -> Self {
+    pub(crate) fn bad(message: impl Into<String>, param: Option<&'static str>) -> Self {
         Self { status: 400, kind: "BadRequestError", message: message.into(), param }
     }
 
@@ -320,6 +320,15 @@ impl Ask {
         }
     }
 
+    /// How many tokens the answer may have after this prompt.
+    pub(crate) fn room(&self, context: u32) -> Result<u32, Refused> {
+        let room = context.saturating_sub(self.prompt_tokens);
+        match self.limit.unwrap_or(1) {
+            wanted if wanted > room => Err(Refused::context(context, self.prompt_tokens, wanted)),
+            _ => Ok(room),
+        }
+    }
+
     /// Refuses another model than the one served.
     pub(crate) fn for_model(self, served: Option<&str>) -> Result<Self, Refused> {
         match (served, self.model.as_deref()) {
@@ -335,7 +344,7 @@ impl Ask {
 
     /// Refuses to stream to a client that knows no chunks.
     pub(crate) fn streamable(self, request: &Request) -> Result<Self, Refused> {
-        if request.http_1_0 {
+        if self.stream && request.http_1_0 {
             return Err(Refused::bad("streaming needs HTTP/1.1", Some("stream")));
         }
         Ok(self)

@@ -1,8 +1,10 @@
-//! `sim serve`: the embedded engine, or recorded hostile answers, as a server.
+//! `sim serve`: the engine model, the embedded engine, or recorded hostile
+//! answers, as a server.
 
 use std::path::Path;
 
-use fake::{CaseBook, Config, EngineConfig, Listen, Server};
+use fake::engine::Anchor;
+use fake::{CaseBook, Config, EngineConfig, Listen, Modelled, ModelledConfig, Server};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,9 +13,18 @@ use crate::failure::Failure;
 pub(crate) struct Arguments<'a> {
     pub(crate) host: &'a str,
     pub(crate) port: u16,
-    pub(crate) engine: EngineConfig,
-    pub(crate) cases: Option<&'a str>,
+    pub(crate) serves: Serves,
     pub(crate) ground_truth: Option<&'a str>,
+}
+
+/// What serves.
+pub(crate) enum Serves {
+    /// The engine model.
+    Modelled(Box<ModelledConfig>),
+    /// An engine whose clock is known in advance.
+    Fixed(EngineConfig),
+    /// The recorded answers of a folder.
+    Cases(String),
 }
 
 /// Serves until a signal comes, then writes the truth log.
@@ -27,12 +38,18 @@ pub(crate) fn serve(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let truth =
         arguments.ground_truth.map(|path| store::Output::open(path.as_ref())).transpose()?;
     let signals = crate::Signals::hold().map_err(Failure::internal)?;
-    let started = match arguments.cases {
-        Some(folder) => Server::start_with(listen, cases(folder)?),
-        None => Server::start(Config { listen, engine: arguments.engine.clone() }),
+    let mut what = String::new();
+    let started = match &arguments.serves {
+        Serves::Modelled(config) => {
+            what = format!(", {}", described(&config.settings)?);
+            let model = Modelled::new((**config).clone(), Anchor::now()).map_err(impossible)?;
+            Server::start_with(listen, model)
+        }
+        Serves::Fixed(engine) => Server::start(Config { listen, engine: engine.clone() }),
+        Serves::Cases(folder) => Server::start_with(listen, cases(folder)?),
     };
     let server = started.map_err(|error| Failure::new(Exit::Usage, error))?;
-    crate::say(&format!("listening on {}; stop with Ctrl-C", server.url()));
+    crate::say(&format!("listening on {}{what}; stop with Ctrl-C", server.url()));
     signals.wait().map_err(Failure::internal)?;
     let log = server.stop();
     if let Some(truth) = truth {
@@ -41,6 +58,24 @@ pub(crate) fn serve(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     }
     crate::say(&format!("{} answers were written down", log.truths.len()));
     Ok(Exit::Ok)
+}
+
+fn impossible(error: sim::SettingsError) -> Failure {
+    crate::flags::UsageError::new("--set", error).into()
+}
+
+/// The model, what it runs on, and what its cache holds.
+fn described(settings: &sim::Settings) -> Result<String, Failure> {
+    let blocks = settings.blocks().map_err(impossible)?;
+    let replicas = settings.replicas + settings.prefill_replicas;
+    let each = if replicas > 1 { " each" } else { "" };
+    Ok(format!(
+        "{} on {} × {}, {blocks} KV blocks of {} tokens{each}",
+        settings.model.name,
+        settings.accelerators(),
+        settings.accelerator.name,
+        settings.block_size,
+    ))
 }
 
 fn cases(folder: &str) -> Result<CaseBook, Failure> {
