@@ -289,13 +289,7 @@ impl Engine {
     }
 
     /// Gives an answer a seat from `start_ns` on.
-    fn start(
-        &mut self,
-        connection: u64,
-        answer: Answer,
-        shape: Shape,
-        start_ns: u64,
-    ) -> Play {
+    fn start(&mut self, connection: u64, answer: Answer, shape: Shape, start_ns: u64) -> Play {
         let plan = self.plan(start_ns, answer.ask.prompt_tokens);
         let tokens_after_first = shape.tokens.saturating_sub(self.config.chunk_tokens);
         let end_ns = plan.token_ns(u64::from(tokens_after_first));

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::cost::{Cost, StepCost};
-use crate::scheduler::{Begun, Ended, Limits, PrefixCounts, Scheduler, Sink, Step, Submission, Work};
+use crate::scheduler::{
+    Begun, Ended, Limits, PrefixCounts, Scheduler, Sink, Step, Submission, Work,
+};
 
 /// A step that was planned and has not ended.
 #[derive(Debug, Default)]

@@ -66,7 +66,13 @@ impl UnderWay {
 
     /// Writes what is due as events, or the whole answer when it is over; false
     /// when nothing is due.
-    fn pour(&mut self, now_ns: u64, begins_ns: u64, tells_timings: bool, piece: &mut Piece) -> bool {
+    fn pour(
+        &mut self,
+        now_ns: u64,
+        begins_ns: u64,
+        tells_timings: bool,
+        piece: &mut Piece,
+    ) -> bool {
         piece.connection = self.connection;
         let ended = self.ended.filter(|(_, at_ns)| *at_ns <= now_ns);
         if self.answer.ask.stream {

@@ -477,7 +477,10 @@ fn what_does_not_fit_or_is_not_made_is_refused_and_counted() {
     let scrape = Scrape::at(&mut model, 1);
     scrape.is("http_requests_total", &["4xx", COMPLETIONS], cases.len() as f64);
     let list = body_of(&text_of(model.answer(&get(0, "/v1/models"))));
-    assert_eq!((&list["data"][0]["id"], &list["data"][0]["max_model_len"]), (&json!("served"), &json!(100)));
+    assert_eq!(
+        (&list["data"][0]["id"], &list["data"][0]["max_model_len"]),
+        (&json!("served"), &json!(100))
+    );
     for path in ["/health", "/version"] {
         assert!(text_of(model.answer(&get(0, path))).starts_with("HTTP/1.1 200 "));
     }

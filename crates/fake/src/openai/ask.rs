@@ -274,11 +274,7 @@ impl Ask {
     }
 
     /// Reads a body of any kind.
-    pub(crate) fn of_kind(
-        kind: Kind,
-        body: &[u8],
-        tally: Tally<'_>,
-    ) -> Result<Self, Refused> {
+    pub(crate) fn of_kind(kind: Kind, body: &[u8], tally: Tally<'_>) -> Result<Self, Refused> {
         let tokenizer = tally.tokenizer;
         match kind {
             Kind::Completion => Self::read(body, false, tally),

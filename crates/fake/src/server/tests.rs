@@ -230,6 +230,17 @@ fn seats_are_given_in_order_and_the_wait_is_in_the_truth() {
 }
 
 #[test]
+fn whole_answers_wait_for_a_seat_as_streams_do() {
+    let server = engine(EngineConfig { max_num_seqs: 1, ..fast() });
+    let (mut first, mut second) = (Client::to(&server), Client::to(&server));
+    first.ask_completion("first", 3);
+    eventually("the first is under way", || server.counters().requests == 1);
+    second.ask("POST", "/v1/completions", "second", r#"{"prompt": "one", "max_tokens": 2}"#);
+    assert_eq!(second.reply().status, 200);
+    assert_eq!(first.reply().status, 200);
+}
+
+#[test]
 fn client_that_leaves_gives_its_seat_back() {
     let server = engine(EngineConfig { max_num_seqs: 1, ..fast() });
     let mut first = Client::to(&server);

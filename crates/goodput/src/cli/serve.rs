@@ -1,9 +1,11 @@
 //! The arguments of `sim serve`: which engine serves, and what it is like.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use wire::exposition::Profile;
+use workload::Tokenizer;
 
 use crate::command::sim::{Arguments, Serves, serve};
 use crate::exit::Exit;
@@ -69,27 +71,30 @@ pub(super) fn command() -> Command {
 
 /// Reads the arguments and serves.
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let given = Given { matches };
-    let port = given.text("port").unwrap_or("8000");
+    let mut given = Given { matches, errors: Vec::new() };
+    let port = given.number("port", "is not a port from 0 to 65535");
+    let serves = given.serves();
+    if !given.errors.is_empty() {
+        return Err(Failure::usage(given.errors));
+    }
     serve(&Arguments {
         host: given.text("host").unwrap_or("127.0.0.1"),
-        port: port.parse().map_err(|_| wrong("port", "is not a port from 0 to 65535"))?,
-        serves: given.serves()?,
+        port: port.unwrap_or(8000),
+        serves,
         ground_truth: given.text("ground-truth"),
     })
 }
 
-fn wrong(name: &str, rule: impl std::fmt::Display) -> Failure {
-    UsageError::new(format!("--{name}"), rule).into()
-}
+const WHOLE: &str = "is not a whole number";
 
 fn read(path: &str, limit: u64) -> Result<Vec<u8>, String> {
     store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
 }
 
-/// What was given.
+/// What was given, and what is wrong with it.
 struct Given<'a> {
     matches: &'a ArgMatches,
+    errors: Vec<UsageError>,
 }
 
 impl<'a> Given<'a> {
@@ -97,15 +102,30 @@ impl<'a> Given<'a> {
         self.matches.get_one::<String>(name).map(String::as_str)
     }
 
-    fn number<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Failure> {
-        let number = self.text(name).map(str::parse);
-        number.transpose().map_err(|_| wrong(name, "is not a whole number"))
+    fn wrong(&mut self, name: &str, rule: impl std::fmt::Display) {
+        self.errors.push(UsageError::new(format!("--{name}"), rule));
     }
 
-    fn duration(&self, name: &str) -> Result<Option<Duration>, Failure> {
-        let rule = "is not a duration; write 40ms";
-        let span = self.text(name).map(|text| flags::parse_duration(text).ok_or(wrong(name, rule)));
-        Ok(span.transpose()?.map(|span| Duration::from_micros(span.us().unsigned_abs())))
+    /// A value, or none where it is not given or wrong.
+    fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        let read = self.text(name).map(read)?;
+        read.map_err(|rule| self.wrong(name, rule)).ok()
+    }
+
+    fn number<N: std::str::FromStr>(&mut self, name: &str, rule: &str) -> Option<N> {
+        self.read(name, |text| text.parse().map_err(|_| rule.to_owned()))
+    }
+
+    fn duration(&mut self, name: &str) -> Option<Duration> {
+        let span = self.read(name, |text| {
+            let rule = || "is not a duration; write 40ms".to_owned();
+            flags::parse_duration(text).ok_or_else(rule)
+        });
+        span.map(|span| Duration::from_micros(span.us().unsigned_abs()))
+    }
+
+    fn tokenizer(&mut self) -> Option<Arc<dyn Tokenizer>> {
+        self.read("tokenizer", |name| tokenizer::load(name, &read))
     }
 
     /// The first of these that was given.
@@ -116,7 +136,7 @@ impl<'a> Given<'a> {
     }
 
     /// Which engine serves: the model, unless something of another is given.
-    fn serves(&self) -> Result<Serves, Failure> {
+    fn serves(&mut self) -> Serves {
         let (fixed, modelled) = (self.first_of(FIXED), self.first_of(MODELLED));
         let other = match (fixed, self.text("cases")) {
             (Some(fixed), _) => Some((fixed, "chooses the engine with a fixed clock")),
@@ -129,59 +149,54 @@ impl<'a> Given<'a> {
                 "is for the engine model, and --{other} {does} instead; leave out one of the \
                  two{hint}"
             );
-            return Err(wrong(modelled, rule));
+            self.wrong(modelled, rule);
         }
-        if let Some(folder) = self.text("cases") {
-            return Ok(Serves::Cases(folder.to_owned()));
-        }
-        match fixed {
-            Some(_) => self.fixed().map(Serves::Fixed),
-            None => self.modelled().map(|config| Serves::Modelled(Box::new(config))),
+        match (self.text("cases"), fixed) {
+            (Some(folder), _) => Serves::Cases(folder.to_owned()),
+            (None, Some(_)) => Serves::Fixed(self.fixed()),
+            (None, None) => Serves::Modelled(Box::new(self.modelled())),
         }
     }
 
-    fn tokenizer(&self) -> Result<Option<std::sync::Arc<dyn workload::Tokenizer>>, Failure> {
-        let loaded = self.text("tokenizer").map(|name| tokenizer::load(name, &read));
-        loaded.transpose().map_err(|rule| wrong("tokenizer", rule))
-    }
-
-    fn fixed(&self) -> Result<fake::EngineConfig, Failure> {
+    fn fixed(&mut self) -> fake::EngineConfig {
         let usual = fake::EngineConfig::default();
-        Ok(fake::EngineConfig {
+        fake::EngineConfig {
             model: self.text("model").map(str::to_owned),
-            ttft: self.duration("ttft")?.unwrap_or(usual.ttft),
+            ttft: self.duration("ttft").unwrap_or(usual.ttft),
             ttft_per_prompt_token: self
-                .duration("ttft-per-prompt-token")?
+                .duration("ttft-per-prompt-token")
                 .unwrap_or(usual.ttft_per_prompt_token),
-            token_interval: self.duration("token-interval")?.unwrap_or(usual.token_interval),
-            max_num_seqs: self.number("max-num-seqs")?.unwrap_or(usual.max_num_seqs),
-            chunk_tokens: self.number("chunk-tokens")?.unwrap_or(usual.chunk_tokens),
+            token_interval: self.duration("token-interval").unwrap_or(usual.token_interval),
+            max_num_seqs: self.number("max-num-seqs", WHOLE).unwrap_or(usual.max_num_seqs),
+            chunk_tokens: self.number("chunk-tokens", WHOLE).unwrap_or(usual.chunk_tokens),
             lockstep: self.matches.get_flag("lockstep"),
             role_chunk_at_accept: self.matches.get_flag("role-at-accept"),
-            seed: self.number("seed")?.unwrap_or(usual.seed),
-            tokenizer: self.tokenizer()?,
+            seed: self.number("seed", WHOLE).unwrap_or(usual.seed),
+            tokenizer: self.tokenizer(),
             ..usual
-        })
+        }
     }
 
-    fn modelled(&self) -> Result<fake::ModelledConfig, Failure> {
+    fn modelled(&mut self) -> fake::ModelledConfig {
         let usual = fake::ModelledConfig::default();
         let set: Vec<String> =
             self.matches.get_many::<String>("set").unwrap_or_default().cloned().collect();
-        let settings = engine(self.text("engine"), &set, &read)?;
-        let profile = self.text("metrics-profile").map(|name| {
+        let settings = engine(self.text("engine"), &set, &read)
+            .map_err(|error| self.errors.push(error))
+            .unwrap_or_default();
+        let profile = self.read("metrics-profile", |name| {
             let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name()).collect();
-            let rule = format!("{name:?} is not one of {}", names.join(", "));
-            Profile::find(name).ok_or_else(|| wrong("metrics-profile", rule))
+            let rule = || format!("{name:?} is not one of {}", names.join(", "));
+            Profile::find(name).ok_or_else(rule)
         });
-        Ok(fake::ModelledConfig {
+        fake::ModelledConfig {
             settings,
             model: self.text("model").map(str::to_owned),
-            tokenizer: self.tokenizer()?,
-            seed: self.number("seed")?.unwrap_or(usual.seed),
-            profile: profile.transpose()?.unwrap_or(usual.profile),
+            tokenizer: self.tokenizer(),
+            seed: self.number("seed", WHOLE).unwrap_or(usual.seed),
+            profile: profile.unwrap_or(usual.profile),
             per_request_metrics: self.matches.get_flag("enable-per-request-metrics"),
             ..usual
-        })
+        }
     }
 }

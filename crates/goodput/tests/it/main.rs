@@ -54,6 +54,8 @@ mod servegen;
 mod seed;
 // The engine model in virtual time.
 mod simulate;
+// `sim serve`: the engine model as a server.
+mod serving;
 // The tokenisation cases.
 mod tokenisation;
 // `--tokenizer`: where it is found, and lengths by it.

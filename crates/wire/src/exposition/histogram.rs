@@ -57,10 +57,6 @@ impl Histogram {
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let both = self.counts.iter().zip(&other.counts).map(|(one, other)| one + other);
-        Self {
-            bounds: Arc::clone(&self.bounds),
-            counts: both.collect(),
-            sum: self.sum + other.sum,
-        }
+        Self { bounds: Arc::clone(&self.bounds), counts: both.collect(), sum: self.sum + other.sum }
     }
 }

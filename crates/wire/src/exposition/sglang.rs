@@ -313,10 +313,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "Arrival to the first token's way out, seconds.",
         Values::SpreadBy(
             "is_streaming",
-            &[
-                ("true", |engine| &engine.streamed.ttft_s),
-                ("false", |engine| &engine.whole.ttft_s),
-            ],
+            &[("true", |engine| &engine.streamed.ttft_s), ("false", |engine| &engine.whole.ttft_s)],
         ),
     ),
     of_front(
@@ -331,10 +328,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "Mean time between tokens, by request, seconds.",
         Values::SpreadBy(
             "is_streaming",
-            &[
-                ("true", |engine| &engine.streamed.tpot_s),
-                ("false", |engine| &engine.whole.tpot_s),
-            ],
+            &[("true", |engine| &engine.streamed.tpot_s), ("false", |engine| &engine.whole.tpot_s)],
         ),
     ),
     of_front(
@@ -343,10 +337,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "Arrival to the last token's way out, seconds.",
         Values::SpreadBy(
             "is_streaming",
-            &[
-                ("true", |engine| &engine.streamed.e2e_s),
-                ("false", |engine| &engine.whole.e2e_s),
-            ],
+            &[("true", |engine| &engine.streamed.e2e_s), ("false", |engine| &engine.whole.e2e_s)],
         ),
     ),
 ];

@@ -3,10 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 
 /// What a real vLLM 0.27.1 told, after a completion and a chat answer.
-const CAPTURE: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../testdata/captures/vllm_metrics.prom"
-));
+const CAPTURE: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/captures/vllm_metrics.prom"));
 
 /// A family as its lines say: type, names of labels, and bounds.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -141,12 +139,20 @@ fn engines_are_told_apart_and_what_is_in_front_is_their_sum() {
         match profile {
             Profile::Vllm => {
                 has("vllm:num_requests_running{engine=\"1\",model_name=\"tiny\"} 2.0");
-                has("vllm:request_success_total{engine=\"0\",finished_reason=\"abort\",model_name=\"tiny\"} 3.0");
+                has(
+                    "vllm:request_success_total{engine=\"0\",finished_reason=\"abort\",model_name=\"tiny\"} 3.0",
+                );
             }
             Profile::Sglang => {
-                has("sglang:num_running_reqs{dp_rank=\"1\",engine_type=\"unified\",model_name=\"tiny\",moe_ep_rank=\"0\",pp_rank=\"0\",tp_rank=\"0\"} 2.0");
-                has("sglang:num_aborted_requests_total{engine_type=\"unified\",model_name=\"tiny\"} 6.0");
-                has("sglang:num_requests_total{engine_type=\"unified\",is_streaming=\"true\",model_name=\"tiny\"} 4.0");
+                has(
+                    "sglang:num_running_reqs{dp_rank=\"1\",engine_type=\"unified\",model_name=\"tiny\",moe_ep_rank=\"0\",pp_rank=\"0\",tp_rank=\"0\"} 2.0",
+                );
+                has(
+                    "sglang:num_aborted_requests_total{engine_type=\"unified\",model_name=\"tiny\"} 6.0",
+                );
+                has(
+                    "sglang:num_requests_total{engine_type=\"unified\",is_streaming=\"true\",model_name=\"tiny\"} 4.0",
+                );
             }
         }
     }
@@ -163,7 +169,9 @@ fn drafts_are_told_where_there_are_some() {
         format!("vllm:spec_decode_num_drafts_total{{{labels}}} 10.0"),
         format!("vllm:spec_decode_num_draft_tokens_total{{{labels}}} 20.0"),
         format!("vllm:spec_decode_num_accepted_tokens_total{{{labels}}} 11.0"),
-        format!("vllm:spec_decode_num_accepted_tokens_per_pos_total{{{labels},position=\"1\"}} 4.0"),
+        format!(
+            "vllm:spec_decode_num_accepted_tokens_per_pos_total{{{labels},position=\"1\"}} 4.0"
+        ),
     ] {
         assert!(text.contains(&line), "{line}");
     }
@@ -179,7 +187,8 @@ fn what_never_moves_has_a_reason_and_a_models_name_breaks_no_line() {
     let (facts, http) = (facts(), Http::default());
     let engines = [Profile::Vllm.idle_engine(4096)];
     let model = "a\"b\\c\nd";
-    let snapshot = Snapshot { model, created_s: 0.0, facts: &facts, engines: &engines, http: &http };
+    let snapshot =
+        Snapshot { model, created_s: 0.0, facts: &facts, engines: &engines, http: &http };
     let text = Profile::Vllm.write(&snapshot);
     assert!(text.contains("model_name=\"a\\\"b\\\\c\\nd\"} 0.0"));
 }

@@ -37,9 +37,8 @@ const LATENCY_S: &[f64] = &[
     480.0, 960.0, 1920.0, 7680.0,
 ];
 
-const ITERATION_TOKENS: &[f64] = &[
-    1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0,
-];
+const ITERATION_TOKENS: &[f64] =
+    &[1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
 
 const CHOICES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0];
 
@@ -57,12 +56,7 @@ pub(super) fn bounds(context: u32) -> Bounds {
     }
 }
 
-const fn of_engine(
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    values: Values,
-) -> Family {
+const fn of_engine(name: &'static str, kind: Kind, help: &'static str, values: Values) -> Family {
     Family { name, kind, help, labels: Labels::Engine, values }
 }
 
