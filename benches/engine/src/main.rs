@@ -68,6 +68,7 @@ fn cluster_alone(bencher: Bencher<'_, '_>, setting: &str) {
                         limit: OUTPUT,
                         natural: None,
                         priority: 0,
+                        adapter: None,
                         session: sent,
                         computed: 0,
                     },
