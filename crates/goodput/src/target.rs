@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use drive::secret::Secrets;
 use drive::{Target, fetch, tls};
+use fake::engine::Anchor;
+use fake::{Modelled, ModelledConfig};
 use measure::Span;
 use serde_json::Value;
 use wire::api::Api;
 use wire::tokenize::ListedModel;
 use wire::url::Url;
 
+use crate::command::simulate;
 use crate::flags::{Settings, UsageError, for_each_secret, storable_url};
 use crate::plan::{Address, Plan};
 
@@ -308,16 +311,21 @@ fn embedded(
     headers: Vec<(String, String)>,
     secrets: Secrets,
 ) -> Result<Resolved, Unresolved> {
-    let model = plan.model.clone().unwrap_or_else(|| "embedded".to_owned());
-    let engine = fake::EngineConfig {
+    let engine = plan.engine.clone().unwrap_or_default();
+    let model = plan.model.clone().unwrap_or_else(|| engine.model.id.to_string());
+    let described = simulate::described(&engine);
+    let config = ModelledConfig {
+        settings: engine,
         // Adapters and further models have names that it does not know.
         model: (!plan.has_names()).then(|| model.clone()),
         tokenizer: plan.tokenizer.clone(),
-        ..fake::EngineConfig::default()
+        seed: plan.spec.seed,
+        ..ModelledConfig::default()
     };
-    let server = fake::Server::start(fake::Config { engine, ..fake::Config::default() }).map_err(
-        |error| Unresolved::Internal(format!("the embedded engine cannot start: {error}")),
-    )?;
+    let modelled =
+        Modelled::new(config, Anchor::now()).map_err(|error| UsageError::new("--set", error))?;
+    let server = fake::Server::start_with(fake::Listen::default(), modelled)
+        .map_err(|error| Unresolved::Internal(format!("the engine model cannot start: {error}")))?;
     let internal = |error: &dyn std::fmt::Display| Unresolved::Internal(error.to_string());
     let full = plan
         .api
@@ -329,7 +337,7 @@ fn embedded(
         shown: "embedded engine".to_owned(),
         targets: vec![Target { url, tls }],
         model,
-        engine: Some("goodput embedded engine".to_owned()),
+        engine: Some(described),
         context: None,
         root: String::new(),
         headers,
