@@ -21,8 +21,11 @@ pub(crate) struct Talk {
 pub(crate) enum End {
     /// It ended well: what waits for it may go on.
     Well(At),
-    /// It did not, or was never sent: what waits for it is not sent.
+    /// It did not: what waits for it is not sent.
     Badly(At),
+    /// It was not sent, because one before it ended badly; nor is what waits for
+    /// it.
+    Never(At),
 }
 
 struct Ended {
@@ -68,7 +71,7 @@ impl Talk {
         let mut last = Some(At::ZERO);
         for turn in turns {
             match ended.get(turn).map(|ended| ended.end) {
-                Some(End::Badly(at)) => return Some(End::Badly(at)),
+                Some(End::Badly(at) | End::Never(at)) => return Some(End::Badly(at)),
                 Some(End::Well(at)) => last = last.map(|last| last.max(at)),
                 None => last = None,
             }
@@ -76,10 +79,11 @@ impl Talk {
         last.map(End::Well)
     }
 
-    /// The end of the last turn that ended.
+    /// The end of the last turn that was sent.
     pub(crate) fn over_at(&self) -> Option<At> {
         let ended = self.ended.borrow();
-        ended.values().map(|ended| ended.end.at()).max()
+        let sent = ended.values().filter(|ended| !matches!(ended.end, End::Never(_)));
+        sent.map(|ended| ended.end.at()).max()
     }
 
     /// The answer to a turn; nothing where none was kept.
@@ -92,7 +96,23 @@ impl Talk {
 impl End {
     pub(crate) const fn at(self) -> At {
         match self {
-            Self::Well(at) | Self::Badly(at) => at,
+            Self::Well(at) | Self::Badly(at) | Self::Never(at) => at,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_was_never_sent_does_not_hold_its_user() {
+        let talk = Talk::of(3);
+        talk.ended(0, End::Well(At::from_us(5)), None);
+        talk.ended(1, End::Badly(At::from_us(9)), None);
+        // Intended a pause after that, and given up.
+        talk.ended(2, End::Never(At::from_us(1_000_009)), None);
+        assert_eq!(talk.over_at(), Some(At::from_us(9)));
+        assert_eq!(talk.end_of(&[2]), Some(End::Badly(At::from_us(1_000_009))));
     }
 }

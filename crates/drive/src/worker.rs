@@ -207,7 +207,7 @@ impl Worker {
         record.worker = self.id;
         record.outcome = Outcome::NotSent(NotSentKind::ParentFailed);
         arrival.talk.has_prompt();
-        arrival.talk.ended(request.index, End::Badly(intended_at), None);
+        arrival.talk.ended(request.index, End::Never(intended_at), None);
         self.out.put(record);
     }
 

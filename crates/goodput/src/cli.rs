@@ -3,7 +3,6 @@
 mod serve;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use measure::Span;
 
 use report::lang::Lang;
 
@@ -136,23 +135,52 @@ fn bench_command() -> Command {
 fn simulate_command() -> Command {
     let command = Command::new("run")
         .about("Run a load against the engine model in virtual time, with the flags of bench")
-        .arg(Arg::new("network").long("network").value_name("D").help("Time from the client to the engine and back, half of it each way [0ms]"))
         .arg(Arg::new("like").long("like").value_name("RUN").help("Play the requests of RUN again under the engine that made it, or that is fitted to it, and under the same with --set: what would change"))
-        .arg(Arg::new("gpu-price-per-hour").long("gpu-price-per-hour").value_name("PRICE").help("With --like: price of one accelerator for an hour, in any currency"))
-        .arg(Arg::new("no-events").long("no-events").action(ArgAction::SetTrue).help("Keep the first and the last event of each request only: gaps between tokens are not known then"));
+        .arg(Arg::new("gpu-price-per-hour").long("gpu-price-per-hour").value_name("PRICE").help("With --like: price of one accelerator for an hour, in any currency"));
     flags::add_to(command)
 }
 
 fn fit_command() -> Command {
     Command::new("fit")
         .about("Fit the engine model's settings to runs that were measured")
-        .arg(run_argument().num_args(1..).help("Path, id prefix, or latest; several loads say more than one"))
+        .arg(
+            run_argument()
+                .num_args(1..)
+                .help("Path, id prefix, or latest; several loads say more than one"),
+        )
         .arg(runs_dir())
-        .arg(Arg::new("set").long("set").value_name("NAME=VALUE").action(ArgAction::Append).help("What is known of the engine: model, accelerator, limits; several times"))
-        .arg(Arg::new("engine").long("engine").value_name("FILE").help("Start from the settings of this file"))
-        .arg(Arg::new("only").long("only").value_name("NAMES").value_delimiter(',').help("Settings to fit, by commas [compute_efficiency,memory_efficiency,step_overhead_us,request_overhead_us,frontend_overhead_us]"))
-        .arg(Arg::new("to").long("to").value_name("FILE").help("Write the engine to this file, for --engine"))
-        .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the fit as one JSON object"))
+        .arg(
+            Arg::new("set")
+                .long("set")
+                .value_name("NAME=VALUE")
+                .action(ArgAction::Append)
+                .help("What is known of the engine: model, accelerator, limits; several times"),
+        )
+        .arg(
+            Arg::new("engine")
+                .long("engine")
+                .value_name("FILE")
+                .help("Start from the settings of this file"),
+        )
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .value_name("NAMES")
+                .value_delimiter(',')
+                .help(format!("Settings to fit, by commas [{}]", ::sim::fit::USUAL.join(","))),
+        )
+        .arg(
+            Arg::new("to")
+                .long("to")
+                .value_name("FILE")
+                .help("Write the engine to this file, for --engine"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .value_name("FILE|-")
+                .help("Write the fit as one JSON object"),
+        )
 }
 
 fn ui_command() -> Command {
@@ -191,7 +219,8 @@ fn definitions() -> Arg {
 /// Parses the arguments and runs the command.
 pub(crate) fn run(arguments: &[String]) -> Result<Exit, Failure> {
     // A refused flag gets its own reason instead of "unknown argument".
-    if arguments.get(1).is_some_and(|word| word == "bench") {
+    let word = |place: usize| arguments.get(place).map(String::as_str);
+    if word(1) == Some("bench") || (word(1), word(2)) == (Some("sim"), Some("run")) {
         let refused: Vec<UsageError> = arguments
             .iter()
             .take_while(|argument| *argument != "--")
@@ -293,31 +322,22 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let network = matches.get_one::<String>("network").map_or(Ok(Span::ZERO), |text| {
-        flags::parse_duration(text).ok_or_else(|| {
-            Failure::from(UsageError::new("--network", "is not a duration; write 2ms"))
-        })
-    })?;
     let settings = collected(matches)?;
-    if let Some(like) = matches.get_one::<String>("like") {
-        let price = matches.get_one::<String>("gpu-price-per-hour").map(|text| {
-            let price: Option<f64> =
-                text.parse().ok().filter(|price: &f64| *price > 0.0 && price.is_finite());
-            price.ok_or_else(|| UsageError::new("--gpu-price-per-hour", "is not a number above 0"))
-        });
-        return what_if::run(&what_if::Arguments {
-            like,
-            settings: &settings,
-            price_per_hour: price.transpose()?,
-        });
-    }
-    simulate::run(
-        &settings,
-        &simulate::Asked {
-            one_way: Span::from_us(network.us() / 2),
-            keep_events: !matches.get_flag("no-events"),
-        },
-    )
+    let price = matches.get_one::<String>("gpu-price-per-hour");
+    let Some(like) = matches.get_one::<String>("like") else {
+        if price.is_some() {
+            let rule = "belongs to --like RUN: a cost is shown beside another one";
+            return Err(UsageError::new("--gpu-price-per-hour", rule).into());
+        }
+        return simulate::run(&settings);
+    };
+    let price = price.map(|text| {
+        let price: Option<f64> = text.parse().ok();
+        let price = price.filter(|price| *price > 0.0 && price.is_finite());
+        price.ok_or_else(|| UsageError::new("--gpu-price-per-hour", "is not a number above 0"))
+    });
+    let price_per_hour = price.transpose()?;
+    what_if::run(&what_if::Arguments { like, settings: &settings, price_per_hour })
 }
 
 fn fit_to_runs(matches: &ArgMatches) -> Result<Exit, Failure> {

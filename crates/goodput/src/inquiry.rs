@@ -93,6 +93,16 @@ pub(crate) fn second_opinion(
 /// file, it says how many there are.
 pub(crate) fn fits(resolved: &Resolved, schedule: &Schedule) -> Result<Option<String>, Failure> {
     let Some(context) = resolved.context else { return Ok(None) };
+    let whose = format!("that the server tells of {}", resolved.model);
+    fits_in(context, &whose, schedule)
+}
+
+/// The same for a context of so many tokens, `whose` in words.
+pub(crate) fn fits_in(
+    context: u32,
+    whose: &str,
+    schedule: &Schedule,
+) -> Result<Option<String>, Failure> {
     let Some(beyond) = schedule.beyond(context) else { return Ok(None) };
     let of_rows = schedule.spec().prompts.is_of_rows();
     let (input, output) = (beyond.input, beyond.output);
@@ -109,9 +119,9 @@ pub(crate) fn fits(resolved: &Resolved, schedule: &Schedule) -> Result<Option<St
     }
     let flags = if of_rows { "--osl" } else { "--isl or --osl" };
     let rule = format!(
-        "{} of {} prompts with their outputs are longer than the context of {context} tokens that \
-         the server tells of {}: {longest}; lower {flags}, or serve the model with a longer context",
-        beyond.requests, beyond.of, resolved.model
+        "{} of {} prompts with their outputs are longer than the context of {context} tokens \
+         {whose}: {longest}; lower {flags}, or serve the model with a longer context",
+        beyond.requests, beyond.of
     );
     let flag = if of_rows { "--dataset-path" } else { "--isl" };
     Err(UsageError::new(flag, rule).into())

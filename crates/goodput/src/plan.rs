@@ -113,6 +113,13 @@ impl Plan {
         routings.iter().any(|routing| routing.models.is_some())
     }
 
+    /// Takes the engine model that answers, where one does.
+    fn take(&mut self, engine: Option<engine::Engine>) {
+        let Some(engine) = engine else { return };
+        self.workload.notes.extend(engine.notes);
+        self.engine = Some(engine.settings);
+    }
+
     /// The settings that nobody gave, with the values that they took: a run
     /// must be repeatable by a version with other defaults.
     pub(crate) fn defaults(&self, settings: &Settings, schedule: &Schedule) -> Vec<Setting> {
@@ -294,9 +301,10 @@ pub(crate) fn resolve(
         sends_ids,
         session_header: turns::session_header(&mut reader),
         definitions,
-        engine: engine(&mut reader, &read, embedded),
+        engine: None,
         address,
     };
+    plan.take(engine(&mut reader, &read, embedded));
     match tokenizer.map(|tokenizer| plan.count_by(tokenizer)) {
         Some(Err(error)) => reader.wrong("tokenizer", error),
         Some(Ok(())) => {}
@@ -406,7 +414,7 @@ fn engine(
     reader: &mut Reader<'_>,
     read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
     embedded: bool,
-) -> Option<sim::Settings> {
+) -> Option<engine::Engine> {
     if !embedded {
         for flag in ["set", "engine"] {
             if reader.settings.has(flag) {

@@ -172,8 +172,8 @@ pub struct WorkloadFacts {
 /// What the instrument knows of itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InstrumentFacts {
-    /// Where receive stamps come from: `kernel`, `user`, `mixed` of both, or
-    /// `none` when nothing was received.
+    /// Where receive stamps come from: `kernel`, `user`, `mixed` of both,
+    /// `none` when nothing was received, or `virtual` when no clock was read.
     pub stamp_source: String,
     /// User stamp − kernel stamp in µs: p50, p99, max, when both exist.
     pub client_lag_us: Option<[f64; 3]>,

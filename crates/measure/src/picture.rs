@@ -277,7 +277,8 @@ fn arrivals(timed: &[Timed<'_>], fine: &Grid, wide: &Grid) -> (Vec<f32>, Bins) {
     let mut tokens = vec![0.0f32; fine.bins];
     let mut gaps: Bins = vec![Vec::new(); wide.bins];
     for request in timed {
-        let Some(stamped) = request.stamped().filter(|_| request.success) else { continue };
+        let shown = request.success && request.knows_events();
+        let Some(stamped) = request.stamped().filter(|_| shown) else { continue };
         let start_at = start_of(request.record, request.start());
         let Some(start_at) = start_at else { continue };
         let total = request.output_tokens().ok().map(f64::from);

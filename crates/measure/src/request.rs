@@ -207,7 +207,7 @@ impl<'a> Timed<'a> {
 
     /// Whether every event was kept.
     fn events_kept(&self) -> Result<(), Undefined> {
-        if self.settings.events_kept { Ok(()) } else { Err(Undefined::EventsNotKept) }
+        if self.knows_events() { Ok(()) } else { Err(Undefined::EventsNotKept) }
     }
 
     /// Whether the answer is of a kind that has tokens.
@@ -540,7 +540,12 @@ impl<'a> Timed<'a> {
 
     /// Whether the gaps of this request, where it has any, enter aggregates.
     pub fn is_streamed(&self) -> bool {
-        self.streamed().is_ok()
+        self.knows_events() && self.streamed().is_ok()
+    }
+
+    /// Whether every event was kept, and not the first and the last one only.
+    pub const fn knows_events(&self) -> bool {
+        self.settings.events_kept
     }
 
     /// Largest gap in ms.

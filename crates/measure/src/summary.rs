@@ -689,8 +689,12 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 /// Output tokens of one request that arrived inside a window: as counted per
 /// event where the server says so, else spread evenly over its arrivals. A
-/// whole answer arrives with its body. `None` where nobody counted them.
+/// whole answer arrives with its body. `None` where nobody counted them, or most
+/// arrivals were not kept.
 fn tokens_inside(request: &Timed<'_>, inside: Window) -> Option<f64> {
+    if !request.knows_events() {
+        return None;
+    }
     let record = request.record;
     let arrivals: Vec<_> = record
         .events

@@ -6,7 +6,8 @@
 pub(crate) struct Adapters {
     /// Places; 0 where adapters cost nothing.
     places: usize,
-    /// Those that are there, the one used longest ago first.
+    /// Those that are there. Of those that nobody uses, the one that was left
+    /// longest ago comes first.
     here: Vec<Place>,
 }
 
@@ -50,8 +51,12 @@ impl Adapters {
     /// A sequence leaves those that run.
     pub(crate) fn leave(&mut self, adapter: Option<u64>) {
         let Some(adapter) = adapter else { return };
-        if let Some(place) = self.here.iter_mut().find(|place| place.adapter == adapter) {
-            place.users -= 1;
+        let Some(at) = self.here.iter().position(|place| place.adapter == adapter) else { return };
+        self.here[at].users -= 1;
+        if self.here[at].users == 0 {
+            // From now on it is unused.
+            let place = self.here.remove(at);
+            self.here.push(place);
         }
     }
 }
@@ -69,9 +74,9 @@ mod tests {
         assert!(adapters.admits(Some(2)) && adapters.admits(None));
         adapters.leave(Some(1));
         assert!(!adapters.admits(Some(3)), "one sequence still runs with 1");
-        adapters.leave(Some(1));
         adapters.leave(Some(2));
-        // 1 was joined after 2, so 2 goes.
+        adapters.leave(Some(1));
+        // 2 was left before 1, though 1 came before 2.
         assert!(adapters.admits(Some(3)) && adapters.join(Some(3)));
         assert!(!adapters.join(Some(1)));
         assert!(!adapters.admits(Some(2)));

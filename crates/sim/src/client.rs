@@ -16,6 +16,9 @@ use crate::content::Content;
 use crate::replica::StepReport;
 use crate::scheduler::{Ended, Finish};
 
+/// The length of an answer whose request has no limit, tokens.
+pub const DEFAULT_OUTPUT: u32 = 128;
+
 /// What lies around the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surroundings {
@@ -49,10 +52,14 @@ pub struct Given {
     pub cached: Option<u32>,
     /// Tokens after which the model ends by itself; `None` goes to the limit.
     pub natural: Option<u32>,
+    /// Tokens of its prompt, with what a chat template adds; `None` where the
+    /// schedule's own count is the only one.
+    pub prompt: Option<u32>,
 }
 
-/// Runs a schedule to its end. Requests are told as they end, in the order of
-/// their ends.
+/// Runs a schedule to its end, from the instant that the engine has come to.
+/// Requests are told as they end, in the order of their ends. Gives the engine
+/// back, idle.
 pub fn run(
     schedule: &Schedule,
     nonce: RunNonce,
@@ -72,6 +79,8 @@ pub fn run_given(
     given: &dyn Fn(u32) -> Given,
     observer: &mut impl Observer,
 ) -> Cluster {
+    // What was warmed up with the same engine came before.
+    let begins_ns = cluster.now_ns().next_multiple_of(1_000);
     let mut run = Run {
         given,
         schedule,
@@ -80,16 +89,22 @@ pub fn run_given(
         cluster,
         events: BinaryHeap::new(),
         order: 0,
+        most_events: FEWEST_EVENTS,
         talks: HashMap::new(),
         under_way: HashMap::new(),
         next_unit: 0,
         cap: None,
         heard: Heard::default(),
+        incoming: VecDeque::new(),
+        begins_ns,
     };
     run.begin();
     run.go(observer);
     run.cluster
 }
+
+/// Events below which none is looked at for being outdated.
+const FEWEST_EVENTS: usize = 4096;
 
 /// What happens at an instant, besides the engine's own doings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +119,8 @@ enum Happening {
     Overdue(u32),
     /// Nothing may have come of a request for as long as it may be silent.
     Silent(u32),
+    /// The refusal of a request reaches its client.
+    Refused(u32),
 }
 
 /// A conversation under way, or a request by itself.
@@ -146,6 +163,8 @@ struct Run<'a> {
     cluster: Cluster,
     events: BinaryHeap<Reverse<(At, u64, Happening)>>,
     order: u64,
+    /// How many events there may be before the outdated ones are forgotten.
+    most_events: usize,
     /// By session.
     talks: HashMap<u32, Talk>,
     /// By index.
@@ -153,6 +172,16 @@ struct Run<'a> {
     next_unit: u32,
     cap: Option<Cap>,
     heard: Heard,
+    /// What is on its way to the client, in the order in which it comes.
+    incoming: VecDeque<(At, Incoming)>,
+    /// The engine's instant at which the run begins.
+    begins_ns: u64,
+}
+
+/// What comes back from the engine.
+enum Incoming {
+    Tokens(u32, u32),
+    Ended(usize, Ended),
 }
 
 /// What the engine said at one instant.
@@ -177,15 +206,18 @@ impl Audience for Heard {
     }
 }
 
-fn nanoseconds(at: At) -> u64 {
-    u64::try_from(at.us()).unwrap_or(0).saturating_mul(1_000)
-}
-
-fn at_of(ns: u64) -> At {
-    At::from_us((ns / 1_000) as i64)
-}
-
 impl Run<'_> {
+    /// An instant of the run as the engine has it.
+    fn engine_ns(&self, at: At) -> u64 {
+        let since = u64::try_from(at.us()).unwrap_or(0).saturating_mul(1_000);
+        self.begins_ns.saturating_add(since)
+    }
+
+    /// An instant of the engine, in whole microseconds of the run.
+    fn run_at(&self, ns: u64) -> At {
+        At::from_us((ns.saturating_sub(self.begins_ns) / 1_000) as i64)
+    }
+
     fn begin(&mut self) {
         match self.schedule.load() {
             Load::Closed { users, .. } => {
@@ -209,6 +241,20 @@ impl Run<'_> {
         let order = self.order;
         self.order += 1;
         self.events.push(Reverse((at, order, happening)));
+        if self.events.len() > self.most_events {
+            self.forget_timers();
+        }
+    }
+
+    /// Forgets the timers of requests that have ended: they would lie here for as
+    /// long as a request may take, and be as many as ended meanwhile.
+    fn forget_timers(&mut self) {
+        let under_way = &self.under_way;
+        self.events.retain(|Reverse((_, _, happening))| match happening {
+            Happening::Overdue(index) | Happening::Silent(index) => under_way.contains_key(index),
+            _ => true,
+        });
+        self.most_events = (2 * self.events.len()).max(FEWEST_EVENTS);
     }
 
     /// Announces the next unit of an open loop, one at a time, so that a long
@@ -227,12 +273,19 @@ impl Run<'_> {
     fn go(&mut self, observer: &mut impl Observer) {
         loop {
             let own = self.events.peek().map(|Reverse((at, _, _))| *at);
+            let incoming = self.incoming.front().map(|(at, _)| *at);
+            let client = [own, incoming].into_iter().flatten().min();
             let engine = self.cluster.next_ns();
-            match (own, engine) {
+            match (client, engine) {
                 (None, None) => return,
                 // What a client does at an instant the engine sees then.
-                (Some(own), engine) if engine.is_none_or(|engine| nanoseconds(own) <= engine) => {
-                    if let Some(Reverse((at, _, happening))) = self.events.pop() {
+                (Some(at), engine) if engine.is_none_or(|ns| self.engine_ns(at) <= ns) => {
+                    // What comes at an instant is heard before what is due then.
+                    if incoming == Some(at) {
+                        if let Some((at, incoming)) = self.incoming.pop_front() {
+                            self.hear(at, incoming, observer);
+                        }
+                    } else if let Some(Reverse((at, _, happening))) = self.events.pop() {
                         self.happen(at, happening, observer);
                     }
                 }
@@ -258,11 +311,12 @@ impl Run<'_> {
                 }
             }
             Happening::UserFree => self.next_of_user(at),
-            Happening::Intended(session, index) => self.intend((session, index), at, observer),
+            Happening::Intended(session, index) => self.intend((session, index), at),
             Happening::Overdue(index) => {
                 self.give_up(index, at, FailureKind::TotalTimeout, observer);
             }
             Happening::Silent(index) => self.look_whether_silent(index, at, observer),
+            Happening::Refused(index) => self.refused(index, at, observer),
         }
     }
 
@@ -298,23 +352,17 @@ impl Run<'_> {
         self.talks.insert(session, Talk { requests, turns, left, of_user });
     }
 
-    fn intend(&mut self, (session, index): (u32, u32), at: At, observer: &mut impl Observer) {
+    fn intend(&mut self, (session, index): (u32, u32), at: At) {
         if let Some(cap) = &mut self.cap {
             if cap.free == 0 {
                 return cap.waiting.push_back((session, index, at));
             }
             cap.free -= 1;
         }
-        self.send((session, index), at, at, observer);
+        self.send((session, index), at, at);
     }
 
-    fn send(
-        &mut self,
-        (session, index): (u32, u32),
-        intended_at: At,
-        now: At,
-        observer: &mut impl Observer,
-    ) {
+    fn send(&mut self, (session, index): (u32, u32), intended_at: At, now: At) {
         let Some(talk) = self.talks.get_mut(&session) else { return };
         let first = talk.requests[0].index;
         let place = (index - first) as usize;
@@ -322,45 +370,49 @@ impl Run<'_> {
         let request = &talk.requests[place];
         let turns = &talk.turns;
         let answered = |index: u32| turns[(index - first) as usize].output_tokens;
-        let stretches = self.schedule.stretches(request, self.nonce, &answered);
+        let given = (self.given)(index);
+        let mut stretches = self.schedule.stretches(request, self.nonce, &answered);
+        if let Some(tokens) = given.prompt {
+            fit_to(&mut stretches, tokens);
+        }
         let prompt = Content::Stretches(stretches.into());
         let prompt_tokens = prompt.len().max(1);
-        let limit = request.max_output_tokens.map_or(self.around.default_output, Tokens::get);
-        let given = (self.given)(index);
+        let limit = request.max_output_tokens.map(Tokens::get).or(given.natural);
         let mut record = Record::planned(index, intended_at, request.planned());
         record.answer.counts.cached = given.cached.map(Tokens::new);
         let stamps = &mut record.stamps;
         (stamps.released_at, stamps.sent_at, stamps.written_at) = (Some(now), Some(now), Some(now));
-        record.answer.counts.prompt = Some(Tokens::new(prompt_tokens));
         let ask = Ask {
             id: u64::from(index),
             prompt,
             answer: Stretch::answer_source(index),
-            limit: limit.max(1),
+            limit: limit.unwrap_or(self.around.default_output).max(1),
             natural: given.natural.filter(|natural| *natural > 0),
             priority: request.route.priority.unwrap_or(0),
             adapter: adapter_of(request).map(Stretch::name_source),
             session: u64::from(session),
             computed: given.cached.unwrap_or(0).min(prompt_tokens),
         };
-        let refused = self.cluster.accepts(prompt_tokens, ask.limit).err();
         let sent_us = now.us();
+        let refused = self.cluster.accepts(prompt_tokens, ask.limit).err();
+        record.answer.message = refused.map(|refused| refused.to_string());
         let under_way = UnderWay { record, prompt_tokens, last_us: sent_us, sent_us, tokens: 0 };
         self.under_way.insert(index, under_way);
-        if let Some(refused) = refused {
-            let back = now + self.around.one_way + self.around.one_way;
-            return self.refuse(index, back, &refused.to_string(), observer);
-        }
-        self.cluster.submit(nanoseconds(now + self.around.one_way), ask);
         self.push(now + self.around.request_timeout, Happening::Overdue(index));
+        if refused.is_some() {
+            // A refusal takes as long as it takes to read the request.
+            let reads_us = (self.cluster.frontend_ns(prompt_tokens) / 1_000).max(1) as i64;
+            let back = now + self.around.one_way + self.around.one_way + Span::from_us(reads_us);
+            return self.push(back, Happening::Refused(index));
+        }
+        let reaches_ns = self.engine_ns(now + self.around.one_way);
+        self.cluster.submit(reaches_ns, ask);
     }
 
-    fn refuse(&mut self, index: u32, at: At, why: &str, observer: &mut impl Observer) {
+    fn refused(&mut self, index: u32, at: At, observer: &mut impl Observer) {
         let Some(mut under_way) = self.under_way.remove(&index) else { return };
         let record = &mut under_way.record;
         record.answer.http_status = Some(400);
-        record.answer.message = Some(why.to_owned());
-        record.answer.counts.prompt = None;
         (record.stamps.first_byte_at, record.stamps.headers_at) = (Some(at), Some(at));
         record.outcome = Outcome::Failed(FailureKind::HttpStatus);
         self.end(under_way, at, observer);
@@ -370,10 +422,11 @@ impl Run<'_> {
     fn give_up(&mut self, index: u32, at: At, kind: FailureKind, observer: &mut impl Observer) {
         let Some(mut under_way) = self.under_way.remove(&index) else { return };
         under_way.record.outcome = Outcome::Failed(kind);
-        self.end(under_way, at, observer);
-        let gone_ns = nanoseconds(at + self.around.one_way);
+        under_way.record.answer.counts.server = Some(Tokens::new(under_way.tokens));
+        let gone_ns = self.engine_ns(at + self.around.one_way);
         self.cluster.abort(u64::from(index), gone_ns, &mut self.heard);
         self.listen(observer);
+        self.end(under_way, at, observer);
     }
 
     fn look_whether_silent(&mut self, index: u32, at: At, observer: &mut impl Observer) {
@@ -386,20 +439,36 @@ impl Run<'_> {
         }
     }
 
-    /// Takes in what the engine said.
+    /// Takes in what the engine said: it is heard when it has come.
     fn listen(&mut self, observer: &mut impl Observer) {
         let mut heard = std::mem::take(&mut self.heard);
-        for (id, at_ns, tokens) in heard.tokens.drain(..) {
-            self.hear_tokens(id as u32, at_of(at_ns) + self.around.one_way, tokens);
-        }
-        for (replica, ended, at_ns) in heard.ended.drain(..) {
-            let at = at_of(at_ns) + self.around.one_way;
-            self.hear_end(replica, &ended, at, observer);
+        let back = self.around.one_way;
+        let tokens = heard
+            .tokens
+            .drain(..)
+            .map(|(id, at_ns, tokens)| (at_ns, Incoming::Tokens(id as u32, tokens)));
+        let ends = heard
+            .ended
+            .drain(..)
+            .map(|(replica, ended, at_ns)| (at_ns, Incoming::Ended(replica, ended)));
+        // All of it is of one instant, and an answer's last tokens come before
+        // its end.
+        let all: Vec<(u64, Incoming)> = tokens.chain(ends).collect();
+        for (at_ns, incoming) in all {
+            let at = self.run_at(at_ns) + back;
+            self.incoming.push_back((at, incoming));
         }
         for (replica, report) in heard.steps.drain(..) {
             observer.step(replica, &report);
         }
         self.heard = heard;
+    }
+
+    fn hear(&mut self, at: At, incoming: Incoming, observer: &mut impl Observer) {
+        match incoming {
+            Incoming::Tokens(index, tokens) => self.hear_tokens(index, at, tokens),
+            Incoming::Ended(replica, ended) => self.hear_end(replica, &ended, at, observer),
+        }
     }
 
     fn hear_tokens(&mut self, index: u32, at: At, tokens: u32) {
@@ -412,6 +481,7 @@ impl Run<'_> {
         let record = &mut under_way.record;
         if is_first {
             (record.stamps.first_byte_at, record.stamps.headers_at) = (Some(at), Some(at));
+            record.answer.http_status = Some(200);
             if around.is_chat {
                 let carries = Carries::ROLE.with(Carries::CHOICE);
                 record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
@@ -431,8 +501,7 @@ impl Run<'_> {
         let around = self.around;
         let record = &mut under_way.record;
         let finish = Carries::TEXT.with(Carries::CHOICE).with(Carries::FINISH);
-        let single = ended.output_tokens > 1 || record.events.len() > 1;
-        if !around.keep_events && single {
+        if !around.keep_events && ended.output_tokens > 1 {
             record.events.push(Event { at_us, carries: finish, tokens: 0, choice: 0 });
         } else if let Some(last) = record.events.carries.last_mut() {
             *last = finish;
@@ -473,7 +542,7 @@ impl Run<'_> {
             next
         });
         if let Some((session, index, intended_at)) = next {
-            self.send((session, index), intended_at, at.max(intended_at), observer);
+            self.send((session, index), intended_at, at.max(intended_at));
         }
         self.turn_ended(session, index, at, well, tokens, observer);
     }
@@ -510,14 +579,14 @@ impl Run<'_> {
             if turn.ended.is_some() || turn.begun || !of.contains(&index) {
                 continue;
             }
-            let ends: Option<Vec<(At, bool)>> =
+            let ends: Vec<Option<(At, bool)>> =
                 of.iter().map(|parent| talk.turns[(parent - first) as usize].ended).collect();
-            let Some(ends) = ends else { continue };
-            let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(at) + *think;
-            if ends.iter().all(|(_, well)| *well) {
-                intended.push((last, request.index));
-            } else {
-                broken.push((last, request.clone()));
+            // A parent that ended badly decides it, whatever the others do.
+            if let Some((bad, _)) = ends.iter().flatten().find(|(_, well)| !well) {
+                broken.push((*bad + *think, request.clone()));
+            } else if let Some(ends) = ends.into_iter().collect::<Option<Vec<(At, bool)>>>() {
+                let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(at);
+                intended.push((last + *think, request.index));
             }
         }
         for (at, index) in intended {
@@ -530,6 +599,21 @@ impl Run<'_> {
             self.turn_ended(session, request.index, at, false, 0, observer);
         }
     }
+}
+
+/// Makes a prompt as long as its server counted it: what is more than we know of
+/// stands at its end, as the end of a chat template does.
+fn fit_to(stretches: &mut Vec<Stretch>, tokens: u32) {
+    let known: u32 = stretches.iter().map(|stretch| stretch.tokens).sum();
+    if tokens >= known {
+        return stretches.push(Stretch::of_text("what the server adds", tokens - known));
+    }
+    let mut left = tokens;
+    stretches.retain_mut(|stretch| {
+        stretch.tokens = stretch.tokens.min(left);
+        left -= stretch.tokens;
+        stretch.tokens > 0
+    });
 }
 
 /// The adapter that a request asks for: its name is sent as the model's.

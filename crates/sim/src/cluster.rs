@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::content::{Chain, Content};
-use crate::replica::{Gauges, Listener, Replica, StepReport, nanoseconds};
+use crate::replica::{Gauges, Listener, Replica, StepReport, Totals, nanoseconds};
 use crate::scheduler::{Begun, Ended, Finish, Sink, Submission};
 use crate::settings::{Router, Settings, SettingsError};
 
@@ -102,6 +102,8 @@ pub struct Cluster {
     order: u64,
     /// When the front end has taken in all that came.
     frontend_free_ns: u64,
+    /// The last instant at which something happened.
+    now_ns: u64,
     delays: Delays,
     /// Requests whose prompt is computed elsewhere than their answer.
     split: HashMap<u64, Split>,
@@ -151,6 +153,7 @@ impl Cluster {
             on_the_way: BinaryHeap::new(),
             order: 0,
             frontend_free_ns: 0,
+            now_ns: 0,
             delays: Delays {
                 frontend_s: settings.frontend_overhead_us * 1e-6,
                 frontend_per_token_s: settings.frontend_token_us * 1e-6,
@@ -168,6 +171,11 @@ impl Cluster {
     /// The replicas, those that compute prompts only first.
     pub fn replicas(&self) -> &[Replica] {
         &self.replicas
+    }
+
+    /// What all replicas have done together.
+    pub fn totals(&self) -> Totals {
+        self.replicas.iter().fold(Totals::default(), |sum, replica| sum.and(replica.totals()))
     }
 
     /// What all replicas are like together; the usage is that of the fullest.
@@ -193,9 +201,7 @@ impl Cluster {
     /// `at_ns`, which is not before an instant advanced to. Gives the instant at
     /// which it reaches a scheduler.
     pub fn submit(&mut self, at_ns: u64, ask: Ask) -> u64 {
-        let delays = &self.delays;
-        let tokens = f64::from(ask.prompt.len());
-        let frontend_ns = nanoseconds(delays.frontend_s + tokens * delays.frontend_per_token_s);
+        let frontend_ns = self.frontend_ns(ask.prompt.len());
         if self.prefillers > 0 && ask.limit > 1 {
             let split = Split { ask: ask.clone(), arrived_ns: at_ns, prefill: None };
             self.split.insert(ask.id, split);
@@ -205,6 +211,18 @@ impl Cluster {
         self.frontend_free_ns = self.frontend_free_ns.max(at_ns) + frontend_ns;
         self.send(self.frontend_free_ns, at_ns, Stage::Prompt, ask);
         self.frontend_free_ns
+    }
+
+    /// What the front end takes to take in a prompt of so many tokens,
+    /// nanoseconds.
+    pub fn frontend_ns(&self, prompt_tokens: u32) -> u64 {
+        let tokens = f64::from(prompt_tokens);
+        nanoseconds(self.delays.frontend_s + tokens * self.delays.frontend_per_token_s)
+    }
+
+    /// The last instant at which something happened.
+    pub const fn now_ns(&self) -> u64 {
+        self.now_ns
     }
 
     /// From the end of a step to its tokens' way out, nanoseconds.
@@ -234,6 +252,7 @@ impl Cluster {
 
     /// One instant: what arrives then is seen by steps that begin then.
     fn happen(&mut self, now_ns: u64, audience: &mut impl Audience) {
+        self.now_ns = now_ns;
         while self.on_the_way.peek().is_some_and(|Reverse(next)| next.at_ns <= now_ns) {
             if let Some(Reverse(next)) = self.on_the_way.pop() {
                 self.arrive(next);
@@ -391,7 +410,8 @@ struct Routes {
     block_size: u32,
     /// Requests at each replica.
     outstanding: Vec<usize>,
-    turn: usize,
+    /// Whose turn it is among those that compute prompts, and among the others.
+    turns: [usize; 2],
     /// Where prompts that begin so went last, in two halves: the older one is
     /// forgotten when the newer is full.
     newer: HashMap<u64, u32>,
@@ -404,7 +424,7 @@ impl Routes {
             by,
             block_size,
             outstanding: vec![0; replicas],
-            turn: 0,
+            turns: [0, 0],
             newer: HashMap::new(),
             older: HashMap::new(),
         }
@@ -415,8 +435,9 @@ impl Routes {
         let chosen = match self.by {
             _ if until - from == 1 => from,
             Router::RoundRobin => {
-                self.turn += 1;
-                from + (self.turn - 1) % (until - from)
+                let turn = &mut self.turns[usize::from(from > 0)];
+                *turn += 1;
+                from + (*turn - 1) % (until - from)
             }
             Router::LeastLoaded => self.least(from, until),
             Router::SessionSticky => from + (ask.session % (until - from) as u64) as usize,

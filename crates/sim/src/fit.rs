@@ -73,6 +73,9 @@ const PROFILE_STEPS: usize = 4;
 /// How often a better place that a profile finds is followed.
 const RESTARTS: usize = 4;
 
+/// The longest that a request may take: events count microseconds in 32 bits.
+const LONGEST: Span = Span::from_ms(4_000_000);
+
 /// Steps of the search at most.
 const MOST_STEPS: usize = 40;
 
@@ -87,6 +90,24 @@ const BELIEF: f64 = 5.0;
 
 /// The smallest multiple of its start that a time is moved to.
 const LEAST: f64 = 1e-3;
+
+/// Settings that can be fitted: times and rates.
+pub const FITTED: &[&str] = &[
+    "compute_efficiency",
+    "memory_efficiency",
+    "link_efficiency",
+    "collective_latency_us",
+    "step_overhead_us",
+    "eager_layer_overhead_us",
+    "host_overhead_us",
+    "request_overhead_us",
+    "frontend_overhead_us",
+    "frontend_token_us",
+    "output_overhead_us",
+    "draft_share",
+    "kv_transfer_gb_s",
+    "kv_transfer_latency_ms",
+];
 
 /// Settings that are rates: the time that they stand for is their inverse.
 const RATES: &[&str] =
@@ -139,9 +160,12 @@ pub enum FitError {
         /// Which rule it breaks.
         why: String,
     },
-    /// A setting that is no number.
-    #[error("{0} cannot be fitted: it is no number above 0")]
-    NoNumber(&'static str),
+    /// A setting that is no time and no rate of the model.
+    #[error("{0} cannot be fitted; {all} can", all = FITTED.join(", "))]
+    NotFitted(String),
+    /// A setting without a value to start from.
+    #[error("{0} is 0 at the start, from where the search cannot move it; set it to a guess")]
+    NoStart(&'static str),
     /// The settings themselves.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -168,6 +192,10 @@ pub struct Observed {
     nonce: RunNonce,
     given: Vec<Given>,
     measured: Figures,
+    /// When a request is given up.
+    request_timeout: Span,
+    /// From the client to the server, and back, each.
+    one_way: Span,
 }
 
 /// What of a run is compared.
@@ -179,11 +207,11 @@ pub struct Figures {
     pub ttft_ms: Vec<f64>,
     /// Deciles of TPOT, ms; empty where answers have one token.
     pub tpot_ms: Vec<f64>,
-    /// Mean of TTFT, ms.
+    /// Mean of TTFT, ms; 0 where no request ended well.
     pub mean_ttft_ms: f64,
     /// Mean of TPOT, ms.
     pub mean_tpot_ms: Option<f64>,
-    /// First intended to last event, seconds.
+    /// First intended to last event of those that ended well, seconds.
     pub makespan_s: f64,
 }
 
@@ -206,7 +234,7 @@ impl Figures {
         let deciles = |sorted: &[f64]| -> Vec<f64> {
             DECILES.iter().filter_map(|q| quantile::linear(sorted, *q)).collect()
         };
-        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
         Self {
             ok,
             ttft_ms: deciles(&ttft),
@@ -217,20 +245,21 @@ impl Figures {
         }
     }
 
-    /// Requests a second.
+    /// Requests that ended well, a second.
     pub fn requests_per_s(&self) -> f64 {
         self.ok as f64 / self.makespan_s
     }
 
-    /// Logarithms of this run's figures over another's.
-    fn residuals(&self, measured: &Self, into: &mut Vec<f64>) {
+    /// Logarithms of this run's figures over another's, that of the length times
+    /// its weight.
+    fn residuals(&self, measured: &Self, weight_of_length: f64, into: &mut Vec<f64>) {
         let ratio = |own: f64, other: f64| (own.max(1e-6) / other.max(1e-6)).ln();
         let pairs = |own: &[f64], other: &[f64], into: &mut Vec<f64>| {
             into.extend(own.iter().zip(other).map(|(own, other)| ratio(*own, *other)));
         };
         pairs(&self.ttft_ms, &measured.ttft_ms, into);
         pairs(&self.tpot_ms, &measured.tpot_ms, into);
-        into.push(WEIGHT_OF_LENGTH * ratio(self.makespan_s, measured.makespan_s));
+        into.push(weight_of_length * ratio(self.makespan_s, measured.makespan_s));
     }
 }
 
@@ -245,7 +274,8 @@ impl Observed {
         let run = name.to_owned();
         let mut sent: Vec<&Record> =
             records.iter().filter(|record| record.stamps.sent_at.is_some()).collect();
-        sent.sort_by_key(|record| record.index);
+        // As they were asked, which later turns of conversations are not by index.
+        sent.sort_by_key(|record| (record.stamps.intended_at, record.index));
         let failed = sent.iter().filter(|record| record.outcome != Outcome::Ok).count();
         let ok = sent.len() - failed;
         if ok < FEWEST {
@@ -282,17 +312,19 @@ impl Observed {
             });
             given.push(Given {
                 cached: record.answer.counts.cached.map(Tokens::get),
-                natural: None,
+                ..Given::default()
             });
         }
         let cap = load.users.filter(|_| load.kind == LoadKind::Capped);
         let schedule = played(requests, users, cap)
             .map_err(|error| FitError::Unplayable { run: run.clone(), why: error.to_string() })?;
-        Ok(Self { name: run, schedule, nonce: RunNonce::new(0), given, measured })
+        let nonce = RunNonce::new(0);
+        let (request_timeout, one_way) = (LONGEST, Span::ZERO);
+        Ok(Self { name: run, schedule, nonce, given, measured, request_timeout, one_way })
     }
 
     /// A run whose schedule is known, so that the model has to find what was
-    /// cached. Answers are as long as they were.
+    /// cached. Prompts and answers are as long as they were.
     pub fn of_schedule(
         name: &str,
         schedule: Schedule,
@@ -302,10 +334,32 @@ impl Observed {
         let count = records.iter().map(|record| record.index as usize + 1).max().unwrap_or(0);
         let mut given = vec![Given::default(); count];
         for record in records.iter().filter(|record| record.outcome == Outcome::Ok) {
-            let natural = record.output_tokens().map(|(tokens, _)| tokens.get());
-            given[record.index as usize].natural = natural;
+            given[record.index as usize] = Given {
+                cached: None,
+                natural: record.output_tokens().map(|(tokens, _)| tokens.get()),
+                prompt: record.answer.counts.prompt.map(Tokens::get),
+            };
         }
-        Self { name: name.to_owned(), schedule, nonce, given, measured: Figures::of(records) }
+        let measured = Figures::of(records);
+        let (request_timeout, one_way) = (LONGEST, Span::ZERO);
+        let name = name.to_owned();
+        Self { name, schedule, nonce, given, measured, request_timeout, one_way }
+    }
+
+    /// The same, with requests given up after `request_timeout` and `one_way`
+    /// between client and server.
+    #[must_use]
+    pub fn within(mut self, request_timeout: Span, one_way: Span) -> Self {
+        self.request_timeout = request_timeout.min(LONGEST);
+        self.one_way = one_way;
+        self
+    }
+
+    /// Whether the server said of any request what it had cached. Where it did
+    /// not, all prompts count as computed, and rates that are fitted to shared
+    /// prefixes are too high.
+    pub fn knows_cached(&self) -> bool {
+        self.given.iter().any(|given| given.cached.is_some())
     }
 
     /// Its name.
@@ -346,12 +400,12 @@ impl Observed {
     ) -> Result<Vec<Record>, SettingsError> {
         let cluster = Cluster::new(settings, 0)?;
         let around = Surroundings {
-            one_way: Span::ZERO,
-            request_timeout: Span::from_ms(86_400_000),
-            idle_timeout: Span::from_ms(86_400_000),
+            one_way: self.one_way,
+            request_timeout: self.request_timeout,
+            idle_timeout: self.request_timeout,
             is_chat: false,
             keep_events,
-            default_output: 1,
+            default_output: client::DEFAULT_OUTPUT,
         };
         let mut kept = Kept(Vec::with_capacity(self.given.len()));
         let given = |index: u32| self.given.get(index as usize).copied().unwrap_or_default();
@@ -474,8 +528,8 @@ pub fn fit(runs: &[Observed], start: &Settings, names: &[&str]) -> Result<Fit, F
     let begin = vec![1.0; search.begin.len()];
     let mut best = search.descend(begin, None, MOST_STEPS)?;
     let mut profiles = Vec::new();
-    for _ in 0..=RESTARTS {
-        match search.profiles(&best)? {
+    for restart in 0..=RESTARTS {
+        match search.profiles(&best, restart < RESTARTS)? {
             Profiles::Ends(found) => {
                 profiles = found;
                 break;
@@ -520,8 +574,11 @@ impl<'a> Search<'a> {
         let mut begin = Vec::new();
         for name in names {
             let setting = Setting::find(name)?;
+            if !FITTED.contains(&setting.name) {
+                return Err(FitError::NotFitted(setting.name.to_owned()));
+            }
             let value = setting.value(start).parse().ok().filter(|value: &f64| *value > 0.0);
-            begin.push(value.ok_or(FitError::NoNumber(setting.name))?);
+            begin.push(value.ok_or(FitError::NoStart(setting.name))?);
             settings.push(setting);
         }
         Ok(Self { runs, start: start.clone(), settings, begin, simulations: 0 })
@@ -600,7 +657,8 @@ impl<'a> Search<'a> {
     /// How far each setting can go from a place, with the others following,
     /// before the runs speak against it (profile likelihood: Venzon and
     /// Moolgavkar, 1988).
-    fn profiles(&mut self, best: &Place) -> Result<Profiles, FitError> {
+    /// A place that is better ends it, where `may_restart` says so.
+    fn profiles(&mut self, best: &Place, may_restart: bool) -> Result<Profiles, FitError> {
         let rise = RISE * TOGETHER * self.scale(best);
         let mut all = Vec::new();
         for place in 0..best.at.len() {
@@ -613,7 +671,7 @@ impl<'a> Search<'a> {
                     at[place] = (at[place] * times).max(self.least(place));
                     let there = self.descend(at, Some(place), PROFILE_STEPS)?;
                     let by = there.cost - best.cost;
-                    if by < -BETTER {
+                    if may_restart && by < -BETTER {
                         return Ok(Profiles::Better(there.at));
                     }
                     let now = (there.at[place], by);
@@ -644,7 +702,7 @@ impl<'a> Search<'a> {
         let mut all = Vec::new();
         for run in self.runs {
             self.simulations += 1;
-            run.simulated(&settings)?.residuals(&run.measured, &mut all);
+            run.simulated(&settings)?.residuals(&run.measured, WEIGHT_OF_LENGTH, &mut all);
         }
         Ok(all)
     }
@@ -701,8 +759,6 @@ impl<'a> Search<'a> {
     }
 
     fn end(self, best: &Place, profiles: &[[Option<f64>; 2]]) -> Result<Fit, FitError> {
-        let squares: f64 = best.residuals.iter().map(|r| r * r).sum();
-        let error = (squares / best.residuals.len().max(1) as f64).sqrt();
         let settings = self.at(&best.at)?;
         let mut fitted = Vec::new();
         for (place, setting) in self.settings.iter().enumerate() {
@@ -722,11 +778,14 @@ impl<'a> Search<'a> {
                 determined,
             });
         }
-        let mut runs = Vec::new();
+        let (mut runs, mut errors) = (Vec::new(), Vec::new());
         for run in self.runs {
             let simulated = run.simulated(&settings)?;
+            simulated.residuals(&run.measured, 1.0, &mut errors);
             runs.push((run.name.clone(), run.measured.clone(), simulated));
         }
+        let squares: f64 = errors.iter().map(|error| error * error).sum();
+        let error = (squares / errors.len().max(1) as f64).sqrt();
         Ok(Fit { settings, fitted, error, runs, simulations: self.simulations })
     }
 }

@@ -5,7 +5,7 @@
 use measure::hardware::{self, Accelerator, Attention, FeedForward, ModelShape, Precision};
 
 use crate::cost::Cost;
-use crate::replica::{Slowdown, nanoseconds};
+use crate::replica::{Slowdown, Totals, nanoseconds};
 use crate::scheduler::{Limits, Policy, Speculation};
 
 /// An engine and the replicas of it.
@@ -335,7 +335,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting!(
         quantization,
-        "precision of weights: bf16, fp8, int8, int4, fp4",
+        "precision of weights: fp32, bf16 (fp16 is the same), fp8, int8, int4, fp4",
         precision,
         precision_shown
     ),
@@ -492,7 +492,7 @@ pub const SETTINGS: &[Setting] = &[
         positive_or_0,
         shown
     ),
-    setting!(replicas, "engines behind the router", at_least_1, shown),
+    setting!(replicas, "engines behind the router", at_least_1_replica, shown),
     setting!(
         router,
         "which engine gets a request: round-robin, least-loaded, prefix-aware, session-sticky",
@@ -502,7 +502,7 @@ pub const SETTINGS: &[Setting] = &[
     setting!(
         prefill_replicas,
         "engines that compute prompts only; 0 lets every engine do both",
-        whole,
+        replicas,
         shown
     ),
     setting!(
@@ -590,12 +590,36 @@ fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
+/// The largest count: more blocks or tokens than any machine holds.
+const LARGEST_COUNT: u32 = 100_000_000;
+
+/// The most replicas: each has a table of its blocks.
+const MOST_REPLICAS: u32 = 1024;
+
+/// The most blocks of one replica.
+const MOST_BLOCKS: u32 = 1 << 25;
+
+/// The largest number of anything else: a year has 3·10⁷ seconds.
+const LARGEST: f64 = 1e9;
+
 fn whole(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "is not a whole number from 0".to_owned())
+    let read = text.parse().ok().filter(|n| *n <= LARGEST_COUNT);
+    read.ok_or_else(|| format!("is not a whole number from 0 to {LARGEST_COUNT}"))
+}
+
+fn replicas(text: &str) -> Result<u32, String> {
+    let read = text.parse().ok().filter(|n| *n <= MOST_REPLICAS);
+    read.ok_or_else(|| format!("is not a whole number from 0 to {MOST_REPLICAS}"))
+}
+
+fn at_least_1_replica(text: &str) -> Result<u32, String> {
+    let read = replicas(text).ok().filter(|n| *n > 0);
+    read.ok_or_else(|| format!("is not a whole number from 1 to {MOST_REPLICAS}"))
 }
 
 fn at_least_1(text: &str) -> Result<u32, String> {
-    whole(text).ok().filter(|n| *n > 0).ok_or_else(|| "is not a whole number from 1".to_owned())
+    let read = whole(text).ok().filter(|n| *n > 0);
+    read.ok_or_else(|| format!("is not a whole number from 1 to {LARGEST_COUNT}"))
 }
 
 fn or_auto(text: &str) -> Result<Option<u32>, String> {
@@ -606,20 +630,20 @@ fn or_auto(text: &str) -> Result<Option<u32>, String> {
 }
 
 fn number(text: &str, rule: &str, fits: impl Fn(f64) -> bool) -> Result<f64, String> {
-    let read = text.parse().ok().filter(|n: &f64| n.is_finite() && fits(*n));
+    let read = text.parse().ok().filter(|n: &f64| n.abs() <= LARGEST && fits(*n));
     read.ok_or_else(|| format!("is not a number {rule}"))
 }
 
 fn positive_or_0(text: &str) -> Result<f64, String> {
-    number(text, "from 0", |n| n >= 0.0)
+    number(text, "from 0 to 10⁹", |n| n >= 0.0)
 }
 
 fn above_0(text: &str) -> Result<f64, String> {
-    number(text, "above 0", |n| n > 0.0)
+    number(text, "above 0 and up to 10⁹", |n| n > 0.0)
 }
 
 fn at_least_1_times(text: &str) -> Result<f64, String> {
-    number(text, "from 1", |n| n >= 1.0)
+    number(text, "from 1 to 10⁹", |n| n >= 1.0)
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -633,6 +657,9 @@ fn share_or_0(text: &str) -> Result<f64, String> {
 impl Setting {
     /// The setting of this name; underscores and dashes are the same, and so are
     /// the short names that people use.
+    ///
+    /// # Errors
+    /// [`SettingsError::Unknown`] with the names that are nearest.
     pub fn find(name: &str) -> Result<&'static Self, SettingsError> {
         let plain = name.trim().trim_start_matches('-').replace('-', "_");
         let plain = match plain.as_str() {
@@ -756,6 +783,12 @@ impl Settings {
         // One block is never given away.
         let fits = (left / block) as u32 - 1;
         let blocks = self.num_gpu_blocks_override.unwrap_or(fits);
+        if blocks > MOST_BLOCKS {
+            return Err(SettingsError::Together(format!(
+                "{blocks} blocks are more than the {MOST_BLOCKS} that are modelled; raise block_size, or \
+                 set num_gpu_blocks_override"
+            )));
+        }
         let tokens = u64::from(blocks) * u64::from(self.block_size);
         if tokens < u64::from(self.context()) {
             return Err(SettingsError::Together(format!(
@@ -929,6 +962,17 @@ impl Settings {
             host_s: self.host_overhead_us * 1e-6,
             host_per_sequence_s: self.request_overhead_us * 1e-6,
         }
+    }
+
+    /// The share of the peaks of all accelerators that was used in `seconds`: of
+    /// their arithmetic (HFU, with tokens computed again and drafts that were not
+    /// taken) and of their memory traffic (MBU).
+    pub fn shares_of_peaks(&self, totals: &Totals, seconds: f64) -> (f64, f64) {
+        let accelerators = f64::from(self.accelerators());
+        let bandwidth = self.peak_bytes_per_s.unwrap_or(self.accelerator.bandwidth_bytes_per_s);
+        let peak = self.peak_of_one().unwrap_or(f64::INFINITY);
+        let all_s = accelerators * seconds;
+        (totals.flops / (peak * all_s), totals.bytes / (bandwidth * all_s))
     }
 
     /// What the accelerators of a replica send each other in a step.

@@ -193,6 +193,34 @@ pub fn codemap<'a>(page: &str, crates: impl Iterator<Item = &'a str>) -> Vec<Str
         .collect()
 }
 
+/// A page of measured results that is older than its file, or holds other ones:
+/// its date and capacity must be the file's, and each result has its line.
+pub fn fidelity(page: &str, file: &str) -> Vec<String> {
+    let member = |name: &str| {
+        let after = file.split_once(&format!("\"{name}\": "))?.1;
+        Some(after.split([',', '\n']).next().unwrap_or_default().trim_matches('"').to_owned())
+    };
+    let mut problems = Vec::new();
+    match member("date") {
+        Some(date) if page.contains(&format!("Run of {date}:")) => {}
+        date => problems.push(format!(
+            "docs/fidelity.md is not of the run of {date:?} in docs/fidelity.json: write it again \
+             with scripts/fidelity --page docs/fidelity.json"
+        )),
+    }
+    let results = file.matches("\"a_a\":").count();
+    let section = page.split_once("## All figures").map_or("", |(_, after)| after);
+    let section = section.split_once("\n## ").map_or(section, |(before, _)| before);
+    // Two lines are the head of the table.
+    let lines = section.lines().filter(|line| line.starts_with('|')).count().saturating_sub(2);
+    if results != lines {
+        problems.push(format!(
+            "docs/fidelity.md shows {lines} figures, and docs/fidelity.json holds {results}"
+        ));
+    }
+    problems
+}
+
 /// What is wrong with CHANGELOG.md: no section on top, another heading first,
 /// or a metric whose definition was raised without a word.
 pub fn changelog(page: &str, metrics: &str) -> Vec<String> {
@@ -476,6 +504,18 @@ mod tests {
         assert_eq!(changelog(&page("- `ttft_ms`, definition 1: first"), metrics).len(), 1);
         assert_eq!(changelog("# Changelog\n\n## Unreleased\n\n### Added\n", "").len(), 1);
         assert_eq!(changelog("# Changelog\n", "").len(), 2);
+    }
+
+    #[test]
+    fn a_page_of_older_results_is_caught() {
+        let file = "{\n \"date\": \"2026-01-02\",\n \"results\": [{\"a_a\": 0.1}]\n}\n";
+        let page = |date: &str| {
+            format!("Run of {date}: x\n\n## All figures\n\n| a |\n|---|\n| 1 |\n\n## Next\n| b |\n")
+        };
+        assert!(fidelity(&page("2026-01-02"), file).is_empty());
+        assert_eq!(fidelity(&page("2026-01-01"), file).len(), 1);
+        let more = file.replace("}]", "}, {\"a_a\": 0.2}]");
+        assert_eq!(fidelity(&page("2026-01-02"), &more).len(), 1);
     }
 
     #[test]

@@ -109,6 +109,13 @@ fn the_changelog_tells_what_moved_first() {
 }
 
 #[test]
+fn the_page_of_fidelity_is_of_its_file() {
+    let repository = repository();
+    let (page, file) = (repository.text("docs/fidelity.md"), repository.text("docs/fidelity.json"));
+    holds(&documents::fidelity(page, file));
+}
+
+#[test]
 fn pages_list_what_the_sources_hold() {
     holds(&documents::listed(&repository(), documents::LISTED));
 }

@@ -58,7 +58,8 @@ pub enum EngineError {
 
 /// The file of an engine.
 pub fn encode(engine: &Engine) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(engine).unwrap_or_default();
+    let mut bytes =
+        serde_json::to_vec_pretty(engine).expect("names, texts and numbers are JSON always");
     bytes.push(b'\n');
     bytes
 }

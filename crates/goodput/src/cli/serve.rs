@@ -181,9 +181,11 @@ impl<'a> Given<'a> {
         let usual = fake::ModelledConfig::default();
         let set: Vec<String> =
             self.matches.get_many::<String>("set").unwrap_or_default().cloned().collect();
-        let settings = engine(self.text("engine"), &set, &read)
+        let engine = engine(self.text("engine"), &set, &read)
             .map_err(|error| self.errors.push(error))
             .unwrap_or_default();
+        engine.notes.iter().for_each(|note| crate::say(note));
+        let settings = engine.settings;
         let profile = self.read("metrics-profile", |name| {
             let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name()).collect();
             let rule = || format!("{name:?} is not one of {}", names.join(", "));

@@ -29,6 +29,12 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let read = |path: &str, limit: u64| {
         store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
     };
+    for flag in ["network", "no-events"] {
+        if settings.has(flag) {
+            let rule = "is for goodput sim run: bench measures what comes over a socket";
+            return Err(UsageError::new(format!("--{flag}"), rule).into());
+        }
+    }
     let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
     let (mut schedule, mut notes) = draw(&plan)?;
     plan::objective::name_labels(&mut plan, &schedule)?;
@@ -114,6 +120,7 @@ fn measure(
                 throttled: throttled.map(|(before, after)| Span::from_us(after - before)),
                 ..InstrumentFacts::default()
             },
+            notes: Vec::new(),
         })
     })?;
     drop(resolved.embedded);

@@ -8,6 +8,7 @@ use wire::engine::{Engine, FittedSetting, VERSION};
 use crate::command::report as kept;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::flags::UsageError;
 use crate::output;
 use crate::plan::engine;
 
@@ -26,28 +27,34 @@ pub(crate) struct Arguments<'a> {
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let json = output::Json::open(arguments.json)?;
+    // A folder that cannot be written to must not cost a fit.
+    let to = arguments.to.map(|path| store::Output::open(path.as_ref())).transpose()?;
     let start = engine::engine(arguments.engine, &arguments.set, &open)?;
     let names = if arguments.only.is_empty() { fit::USUAL } else { &arguments.only };
     let mut runs = Vec::new();
     for name in &arguments.runs {
         runs.push(observed(name, arguments.runs_dir)?);
     }
-    let found = fit::fit(&runs, &start, names).map_err(fit_error)?;
+    let found = fit::fit(&runs, &start.settings, names).map_err(fit_error)?;
     let file = described(&found, arguments.engine, &arguments.set)?;
+    start.notes.iter().for_each(|note| crate::say(note));
+    for run in runs.iter().filter(|run| !run.knows_cached()) {
+        crate::say(&unknown_cache(run.name()));
+    }
     json.show(words(&found).trim_end());
     json.write(&to_json(&found))?;
     if !found.holds() {
         let why = format!(
             "the model does not describe these runs: it is off by {} (root mean square), more than \
-             {}; nothing is written. Set what is known of the engine (model, accelerator, limits) \
+             {}; no engine is written. Set what is known of the engine (model, accelerator, limits) \
              with --set, or fit runs of one kind",
             percent(found.error),
             percent(fit::POOREST)
         );
         return Err(Failure::new(Exit::Invalid, why));
     }
-    if let Some(path) = arguments.to {
-        store::Output::open(path.as_ref())?.write(&wire::engine::encode(&file))?;
+    if let Some((to, path)) = to.zip(arguments.to) {
+        to.write(&wire::engine::encode(&file))?;
         crate::say(&format!("written to {path}; take it with --engine {path}"));
     }
     Ok(Exit::Ok)
@@ -65,7 +72,19 @@ fn observed(name: &str, runs_dir: Option<&str>) -> Result<Observed, Failure> {
 }
 
 pub(crate) fn fit_error(error: FitError) -> Failure {
-    Failure::new(Exit::Usage, error)
+    match error {
+        FitError::NotFitted(_) | FitError::NoStart(_) => UsageError::new("--only", error).into(),
+        FitError::Settings(error) => UsageError::new("--set", error).into(),
+        other => Failure::new(Exit::Usage, other),
+    }
+}
+
+/// What must be known of a run whose server did not say what it had cached.
+pub(crate) fn unknown_cache(run: &str) -> String {
+    format!(
+        "run {run}: the server does not say which prompt tokens it had cached, so all count as \
+         computed; with shared prefixes the fitted rates are too high"
+    )
 }
 
 /// The file of a fit: what was given, then what was found.
@@ -75,8 +94,12 @@ fn described(found: &Fit, given: Option<&str>, set: &[String]) -> Result<Engine,
         let bytes = open(path, wire::engine::MOST_BYTES).map_err(Failure::internal)?;
         settings = wire::engine::decode(&bytes).map_err(Failure::internal)?.settings;
     }
-    let pairs = set.iter().filter_map(|assignment| assignment.split_once('='));
-    settings.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    for (name, value) in set.iter().filter_map(|assignment| assignment.split_once('=')) {
+        // A model's folder is found from wherever the file is read.
+        let whole = std::fs::canonicalize(value).ok().filter(|_| name == "model");
+        let value = whole.map_or_else(|| value.to_owned(), |path| path.display().to_string());
+        settings.push((name.to_owned(), value));
+    }
     let fitted =
         found.fitted.iter().map(|fitted| (fitted.name.to_owned(), fitted.value.to_string()));
     settings.extend(fitted);

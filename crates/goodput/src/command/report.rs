@@ -41,11 +41,13 @@ pub(crate) struct Read {
     pub(crate) anchor_ns: i64,
     /// The command line that made it.
     pub(crate) argv: Vec<String>,
+    /// Its settings with their origins.
+    pub(crate) settings: Vec<wire::run::Setting>,
 }
 
 impl Read {
     /// Takes another objective than the run's own, where one is given.
-    fn judge_by(&mut self, slo: Option<&Slo>) -> Result<(), Failure> {
+    pub(crate) fn judge_by(&mut self, slo: Option<&Slo>) -> Result<(), Failure> {
         let Some(slo) = slo else { return Ok(()) };
         let mut slo = slo.clone();
         slo.name_labels(&labels_of(&self.records))
@@ -89,8 +91,8 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
     let rows = open.records()?;
     let notes = rows.notes.iter().map(ToString::to_string).collect();
     let anchor_ns = i64::try_from(manifest.anchor_monotonic_ns).unwrap_or(i64::MAX);
-    let argv = manifest.argv;
-    Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns, argv })
+    let (argv, settings) = (manifest.argv, manifest.settings);
+    Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns, argv, settings })
 }
 
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {

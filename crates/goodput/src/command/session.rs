@@ -18,6 +18,7 @@ use wire::run::Manifest;
 use workload::schedule::Schedule;
 
 use crate::command::selftest;
+use crate::command::simulate::VIRTUAL;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::Settings;
@@ -98,6 +99,8 @@ pub(super) struct Generated {
     /// Why it ended early, if it did.
     pub(super) early: Option<Early>,
     pub(super) instrument: InstrumentFacts,
+    /// What it has to say of itself.
+    pub(super) notes: Vec<String>,
 }
 
 /// A run that is over.
@@ -161,6 +164,7 @@ impl Session<'_> {
             planned_requests: facts.instrument.planned_requests,
             ..generated.instrument.clone()
         };
+        facts.workload.notes.extend(generated.notes.iter().cloned());
         let (records, directory) = writer.into_parts();
         self.finish(facts, generated, records, &directory, path, unwritten)
     }
@@ -326,7 +330,9 @@ impl Finished {
             return Exit::Interrupted;
         }
         let answered = self.records.iter().any(|record| record.answer.http_status.is_some());
-        if !answered || matches!(self.early, Some(Early::Refused { .. })) {
+        // The engine model cannot be out of reach, however late it is.
+        let is_virtual = self.summary.facts.instrument.stamp_source == VIRTUAL;
+        if (!answered && !is_virtual) || matches!(self.early, Some(Early::Refused { .. })) {
             return Exit::Unreachable;
         }
         let verdict = self.summary.validity.verdict;

@@ -3,46 +3,40 @@
 use drive::Happening;
 use measure::facts::InstrumentFacts;
 use measure::{At, Record, Span};
+use report::number::{percent, short};
 use sim::client::{self, Observer, Surroundings};
-use sim::{Cluster, StepReport};
+use sim::{Cluster, StepReport, Totals};
 use store::RunId;
 use wire::api::{Api, Yields};
 use workload::prompt::RunNonce;
 
 use crate::command::bench;
+use crate::command::fit::open;
+use crate::command::report::isolated;
 use crate::command::session::{Generated, Known, Outputs, Session, directory, new_id};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::flags::{Settings, UsageError};
+use crate::flags::{self, Settings, UsageError};
+use crate::inquiry;
 use crate::plan::{self, Plan};
 
-/// What `sim run` takes besides the flags of `bench`.
-pub(crate) struct Asked {
-    /// Time from the client to the engine, and back, each.
-    pub(crate) one_way: Span,
-    /// False keeps the first and the last event of each request only.
-    pub(crate) keep_events: bool,
-}
-
-/// Length of an answer whose request has no limit, tokens.
-const DEFAULT_OUTPUT: u32 = 128;
-
 /// Runs the command; the exit code is its result.
-pub(crate) fn run(settings: &Settings, asked: &Asked) -> Result<Exit, Failure> {
+pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let settings = &bench::with_seed(settings.clone())?;
-    let read = |path: &str, limit: u64| {
-        store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
-    };
-    let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
-    check(&plan)?;
+    let mut plan = plan::resolve(settings, open).map_err(Failure::usage)?;
+    check(settings, &plan)?;
+    let one_way = one_way(settings)?;
     let engine = plan.engine.clone().unwrap_or_default();
-    let cluster = Cluster::new(&engine, plan.spec.seed).map_err(set_error)?;
+    let mut cluster = Cluster::new(&engine, plan.spec.seed).map_err(set_error)?;
     let (schedule, notes) = bench::draw(&plan)?;
     plan::objective::name_labels(&mut plan, &schedule)?;
+    plan.isolated = isolated(settings.all("isolated"), settings.text("runs-dir"))?;
     bench::take_notes(&mut plan, &schedule, &notes);
     if settings.is_on("dry-run") {
         return bench::dry_run(settings, &plan, &schedule);
     }
+    let told = inquiry::fits_in(engine.context(), "of the engine model", &schedule)?;
+    plan.workload.notes.extend(told);
     let outputs = Outputs::open(settings)?;
     let (run_id, started_at): (RunId, String) = new_id()?;
     let directory = directory(settings, run_id)?;
@@ -50,27 +44,35 @@ pub(crate) fn run(settings: &Settings, asked: &Asked) -> Result<Exit, Failure> {
     let command = &["sim", "run"];
     let session =
         Session { command, settings, plan: &plan, schedule: &schedule, run_id, started_at };
+    let keep_events = !settings.is_on("no-events");
     let known = Known {
         target: "engine model".to_owned(),
         engine: Some(described(&engine)),
         model: plan.model.clone().unwrap_or_else(|| engine.model.id.to_string()),
         simulated: true,
-        events_kept: asked.keep_events,
+        events_kept: keep_events,
     };
     let around = Surroundings {
-        one_way: asked.one_way,
+        one_way,
         request_timeout: plan.request_timeout,
         idle_timeout: plan.idle_timeout,
         is_chat: plan.api == Api::OpenaiChat,
-        keep_events: asked.keep_events,
-        default_output: DEFAULT_OUTPUT,
+        keep_events,
+        default_output: client::DEFAULT_OUTPUT,
     };
     // The same seed gives the same run, so nothing of it is drawn elsewhere.
     let nonce = RunNonce::new(plan.spec.seed);
+    if let Some(warmup) = plan::warmup(&plan, &schedule) {
+        cluster = client::run(&warmup, nonce, cluster, around, &mut Unheard);
+    }
     let finished = session.record(known, directory, |sink| {
         let mut told = Told { sink, now: At::ZERO };
-        client::run(&schedule, nonce, cluster, around, &mut told);
+        let (before, began_ns) = (cluster.totals(), cluster.now_ns());
+        let after = client::run(&schedule, nonce, cluster, around, &mut told);
+        let length_s = (after.now_ns() - began_ns) as f64 / 1e9;
+        let note = worked(&engine, &after.totals().since(&before), length_s);
         Ok(Generated {
+            notes: vec![note],
             anchor_ns: 0,
             early: None,
             instrument: InstrumentFacts {
@@ -83,8 +85,44 @@ pub(crate) fn run(settings: &Settings, asked: &Asked) -> Result<Exit, Failure> {
     finished.publish(settings, &plan, outputs)
 }
 
+/// What the engine did in a run of so many seconds, in words.
+fn worked(engine: &sim::Settings, totals: &Totals, length_s: f64) -> String {
+    let (hfu, mbu) = engine.shares_of_peaks(totals, length_s.max(1e-9));
+    let replicas = f64::from(engine.replicas + engine.prefill_replicas);
+    let busy = totals.busy_ns as f64 / 1e9 / (length_s.max(1e-9) * replicas);
+    format!(
+        "the engine model took {} steps in {} s; its accelerators were busy {} of the time, at {} of \
+         their arithmetic (HFU) and {} of their memory bandwidth (MBU); {} preemptions",
+        totals.steps,
+        short(length_s),
+        percent(busy),
+        percent(hfu),
+        percent(mbu),
+        totals.preemptions,
+    )
+}
+
+/// From the client to the engine, and back, each: half of `--network`.
+pub(crate) fn one_way(settings: &Settings) -> Result<Span, UsageError> {
+    let Some(text) = settings.text("network") else { return Ok(Span::ZERO) };
+    let span = flags::parse_duration(text);
+    let span = span.filter(|span| *span <= LONGEST_WAY && *span >= Span::ZERO);
+    let rule = "is not a duration up to 60s; write 2ms";
+    span.map(|span| Span::from_us(span.us() / 2)).ok_or_else(|| UsageError::new("--network", rule))
+}
+
+/// The longest way to an engine and back.
+const LONGEST_WAY: Span = Span::from_ms(60_000);
+
+/// Hears of warm-up requests, of which nothing is kept.
+struct Unheard;
+
+impl Observer for Unheard {
+    fn ended(&mut self, _: Record) {}
+}
+
 /// Where stamps come from when no clock is read.
-const VIRTUAL: &str = "virtual";
+pub(super) const VIRTUAL: &str = "virtual";
 
 /// Passes on what the model says, with the time that it has come to.
 struct Told<'a> {
@@ -108,8 +146,18 @@ impl Observer for Told<'_> {
     }
 }
 
+/// Flags of `bench` that a model cannot heed.
+const UNHEEDED: &[(&str, &str)] = &[
+    ("max-errors", "the model has no errors to stop at"),
+    ("max-error-rate", "the model has no errors to stop at"),
+    ("selftest", "there is no instrument to test"),
+    ("ground-truth", "the model's instants are the truth"),
+    ("reset-cache-url", "the model's prefix cache is empty at the start"),
+    ("save-text", "the model writes no text"),
+];
+
 /// What of `bench`'s flags means nothing here.
-fn check(plan: &Plan) -> Result<(), Failure> {
+fn check(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
     if plan.address.is_some() {
         let rule = "sim run has no target: the engine model answers; leave the address out, or use \
                     goodput bench";
@@ -120,7 +168,17 @@ fn check(plan: &Plan) -> Result<(), Failure> {
             "sim run models engines that write answers; openai-chat and openai are simulated";
         return Err(UsageError::new("--backend", rule).into());
     }
-    Ok(())
+    if plan.spec.pictures.is_some() {
+        let rule = "sim run models prompts of text: it does not know what a picture costs";
+        return Err(UsageError::new("--dataset-name", rule).into());
+    }
+    let unheeded = UNHEEDED.iter().filter(|(flag, _)| settings.has(flag));
+    let unheeded: Vec<UsageError> = unheeded
+        .map(|(flag, why)| {
+            UsageError::new(format!("--{flag}"), format!("means nothing to sim run: {why}"))
+        })
+        .collect();
+    if unheeded.is_empty() { Ok(()) } else { Err(Failure::usage(unheeded)) }
 }
 
 fn set_error(error: sim::SettingsError) -> Failure {

@@ -1,8 +1,10 @@
 //! `sim run --like RUN`: the requests of a run under other settings.
 
+use measure::definition::GOODPUT;
 use measure::facts::RunFacts;
 use measure::statistics::Distribution;
 use measure::summary::{Summary, summarise};
+use measure::{Outcome, Span};
 use report::number::short;
 use serde_json::{Value, json};
 use sim::fit::{self, Observed};
@@ -10,74 +12,117 @@ use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 
 use crate::command::bench;
-use crate::command::fit::{fit_error, off, open, words};
+use crate::command::fit::{fit_error, off, open, unknown_cache, words};
 use crate::command::report::{self as kept, Read};
+use crate::command::simulate;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::{Settings, UsageError};
-use crate::plan::{self, engine};
+use crate::plan::engine::Engine;
+use crate::plan::{self, engine, objective};
 use crate::{cli, output};
 
 /// What the command takes.
 pub(crate) struct Arguments<'a> {
     /// The run whose requests are played again.
     pub(crate) like: &'a str,
-    /// Its own flags: `--set`, `--engine`, `--runs-dir`, `--json`, `--slo`.
+    /// Its own flags: those of [`HEEDED`].
     pub(crate) settings: &'a Settings,
     /// Price of one accelerator, for an hour.
     pub(crate) price_per_hour: Option<f64>,
 }
 
+/// Flags of `sim run` that mean something with `--like`; all else is the run's.
+const HEEDED: &[&str] = &["set", "engine", "runs-dir", "json", "goodput", "slo"];
+
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let settings = arguments.settings;
+    let unheeded = settings.typed().filter(|flag| !HEEDED.contains(flag));
+    let unheeded: Vec<UsageError> = unheeded
+        .map(|flag| {
+            let rule = "is the run's own with --like, and cannot be changed";
+            UsageError::new(format!("--{flag}"), rule)
+        })
+        .collect();
+    if !unheeded.is_empty() {
+        return Err(Failure::usage(unheeded));
+    }
     let json = output::Json::open(settings.text("json"))?;
-    let run = kept::read(arguments.like, settings.text("runs-dir"))?;
+    let mut run = kept::read(arguments.like, settings.text("runs-dir"))?;
+    let texts =
+        |flag: &str| -> Vec<&str> { settings.all(flag).iter().map(String::as_str).collect() };
+    let slo = objective::parse(texts("goodput"), texts("slo"))?;
+    run.judge_by(slo.as_ref())?;
     let changes = settings.all("set");
     let mut notes = Vec::new();
-    let observed = match schedule(&run) {
-        Some(schedule) => {
-            let nonce = RunNonce::new(schedule.spec().seed);
-            Observed::of_schedule(&run.facts.run_id, schedule, nonce, &run.records)
-        }
-        None => {
-            notes.push(
-                "the run's schedule cannot be drawn again, so its requests are taken from its rows: \
-                 what was cached stays cached, whatever is set"
-                    .to_owned(),
-            );
-            Observed::of(&run.facts.run_id, &run.records, &run.facts.load).map_err(fit_error)?
-        }
-    };
-    let baseline = baseline(settings, &run, &mut notes)?;
-    let mut changed = baseline.clone();
+    let own = own_settings(&run);
+    let observed = observed(&run, own.as_ref(), &mut notes)?;
+    let mut engine = baseline(settings, &run, own.as_ref(), &mut notes)?;
+    let baseline = engine.settings.clone();
     for assignment in changes {
-        engine::assign(&mut changed, assignment, &open)?;
+        engine.assign(assignment, &open)?;
     }
+    notes.append(&mut engine.notes);
+    let changed = engine.settings;
     let simulated = |engine: &sim::Settings| -> Result<Summary, Failure> {
         let records = observed
             .records(engine, true)
             .map_err(|error| Failure::from(UsageError::new("--set", error)))?;
         let facts = RunFacts { simulated: true, interrupted: false, ..run.facts.clone() };
-        Ok(summarise(&records, &facts, &measure::definition::GOODPUT))
+        Ok(summarise(&records, &facts, &GOODPUT))
     };
-    let measured = summarise(&run.records, &run.facts, &measure::definition::GOODPUT);
+    let measured = summarise(&run.records, &run.facts, &GOODPUT);
     let sides = [simulated(&baseline)?, simulated(&changed)?];
-    let price = arguments.price_per_hour;
     let engines = [&baseline, &changed];
-    let rows = rows(&measured, &sides, engines, price);
+    let rows = rows(&measured, &sides, engines, arguments.price_per_hour);
     json.show(table(&rows, changes, &run.facts, &notes).trim_end());
     json.write(&to_json(&rows, changes, &run.facts, &notes))?;
     Ok(Exit::Ok)
 }
 
-/// The schedule of a run, drawn again from its command line; none where that
-/// gives another one.
-fn schedule(run: &Read) -> Option<Schedule> {
-    let settings = cli::settings_of(&run.argv)?;
-    let mut settings = settings;
+/// The flags that made the run; none where this version does not take its
+/// command line.
+fn own_settings(run: &Read) -> Option<Settings> {
+    let mut settings = cli::settings_of(&run.argv)?;
+    settings.add_stored(&run.settings);
     settings.set("seed", run.facts.load.seed.to_string());
-    let plan = plan::resolve(&settings, open).ok()?;
+    Some(settings)
+}
+
+/// The run, ready to be played again: by its schedule, where that can be drawn
+/// again and all of it was sent, else by its rows.
+fn observed(
+    run: &Read,
+    own: Option<&Settings>,
+    notes: &mut Vec<String>,
+) -> Result<Observed, Failure> {
+    let id = &run.facts.run_id;
+    let timeout = run.facts.request_timeout.unwrap_or(Span::from_ms(600_000));
+    let one_way = own.map_or(Ok(Span::ZERO), simulate::one_way)?;
+    let whole = !run.facts.interrupted
+        && run.records.iter().all(|record| record.outcome != Outcome::Cancelled);
+    let observed = match own.filter(|_| whole).and_then(|own| schedule(own, run)) {
+        Some(schedule) => {
+            let nonce = RunNonce::new(schedule.spec().seed);
+            Observed::of_schedule(id, schedule, nonce, &run.records)
+        }
+        None => {
+            let why = if whole { "its schedule cannot be drawn again" } else { "it was stopped" };
+            notes.push(format!(
+                "requests are those of the run's rows, because {why}: what was cached stays cached, \
+                 whatever is set, and requests that failed are left out"
+            ));
+            Observed::of(id, &run.records, &run.facts.load).map_err(fit_error)?
+        }
+    };
+    Ok(observed.within(timeout, one_way))
+}
+
+/// The schedule of a run, drawn again from its flags; none where that gives
+/// another one.
+fn schedule(own: &Settings, run: &Read) -> Option<Schedule> {
+    let plan = plan::resolve(own, open).ok()?;
     let (schedule, _) = bench::draw(&plan).ok()?;
     (schedule.hash() == run.facts.load.schedule_hash).then_some(schedule)
 }
@@ -87,26 +132,31 @@ fn schedule(run: &Read) -> Option<Schedule> {
 fn baseline(
     settings: &Settings,
     run: &Read,
+    own: Option<&Settings>,
     notes: &mut Vec<String>,
-) -> Result<sim::Settings, Failure> {
+) -> Result<Engine, Failure> {
     if let Some(described) = settings.text("engine") {
         return Ok(engine::engine(Some(described), &[], &open)?);
     }
+    let id = &run.facts.run_id;
     if run.facts.simulated {
-        let own = cli::settings_of(&run.argv);
-        let (described, set) =
-            own.as_ref().map_or((None, &[][..]), |own| (own.text("engine"), own.all("set")));
-        return Ok(engine::engine(described, set, &open)?);
+        let own = own.ok_or_else(|| {
+            let rule = format!(
+                "is needed: this version does not take the command line of run {id}, so the engine \
+                 that made it is not known"
+            );
+            Failure::from(UsageError::new("--engine", rule))
+        })?;
+        return Ok(engine::engine(own.text("engine"), own.all("set"), &open)?);
     }
-    let observed =
-        Observed::of(&run.facts.run_id, &run.records, &run.facts.load).map_err(fit_error)?;
-    let found = fit::fit(&[observed], &sim::Settings::default(), fit::USUAL).map_err(fit_error)?;
+    let observed = Observed::of(id, &run.records, &run.facts.load).map_err(fit_error)?;
+    let found = fit::fit(std::slice::from_ref(&observed), &sim::Settings::default(), fit::USUAL);
+    let found = found.map_err(fit_error)?;
     if !found.holds() {
         let why = format!(
-            "{}\nthe model with its usual model and accelerator does not describe run {}; fit it \
+            "{}\nthe model with its usual model and accelerator does not describe run {id}; fit it \
              with sim fit RUN --set model=… --set accelerator=… --to FILE, and give --engine FILE",
             words(&found).trim_end(),
-            run.facts.run_id
         );
         return Err(Failure::new(Exit::Invalid, why));
     }
@@ -116,7 +166,10 @@ fn baseline(
         found.settings.model.name,
         found.settings.accelerator.name
     ));
-    Ok(found.settings)
+    if !observed.knows_cached() {
+        notes.push(unknown_cache(id));
+    }
+    Ok(Engine { settings: found.settings, notes: Vec::new() })
 }
 
 /// One line: what it is, its unit, and its value measured, in the model, and
@@ -143,7 +196,11 @@ fn rows(
     let mean = |key: &'static str| {
         all.map(|summary| distribution(summary, key).and_then(|found| found.mean))
     };
+    let ok = |summary: &Summary| Some(summary.outcomes.ok as f64);
+    let failed = |summary: &Summary| Some((summary.outcomes.total() - summary.outcomes.ok) as f64);
     let mut rows = vec![
+        row("ended well", "ok", "requests", of(&ok)),
+        row("did not", "not_ok", "requests", of(&failed)),
         row("TTFT mean", "ttft_ms.mean", "ms", mean("ttft_ms")),
         row("TTFT P50", "ttft_ms.p50", "ms", percentile("ttft_ms", 0)),
         row("TTFT P99", "ttft_ms.p99", "ms", percentile("ttft_ms", 3)),

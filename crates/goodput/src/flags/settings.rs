@@ -176,6 +176,30 @@ impl Settings {
         self.add(flag, vec![value.to_owned()], Origin::UseCase);
     }
 
+    /// Adds what the manifest of a run says was given elsewhere than on the
+    /// command line.
+    pub(crate) fn add_stored(&mut self, stored: &[wire::run::Setting]) {
+        for setting in stored {
+            let origins = [Origin::Environment, Origin::ConfigFile, Origin::Drawn];
+            let origin = origins.into_iter().find(|origin| origin.name() == setting.origin);
+            if let (Some(origin), Some(flag)) = (origin, named(&setting.name)) {
+                let values = match flag.takes {
+                    Takes::Several(_) | Takes::Each(_) => {
+                        setting.value.split_whitespace().map(str::to_owned).collect()
+                    }
+                    Takes::Nothing | Takes::One(_) => vec![setting.value.clone()],
+                };
+                self.add(flag, values, origin);
+            }
+        }
+    }
+
+    /// Flags that were typed.
+    pub(crate) fn typed(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let typed = self.given.iter().filter(|(_, (_, origin))| *origin == Origin::CommandLine);
+        typed.map(|(name, _)| *name)
+    }
+
     /// The last value of a flag.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.given.get(name)?.0.last().map(String::as_str)

@@ -946,6 +946,20 @@ pub(crate) const BENCH: &[Flag] = &[
         "Settings of the engine model from a file that sim fit --to has written; --set wins over it",
     ),
     flag(
+        ENGINE,
+        "network",
+        One("D"),
+        Ours,
+        "Of sim run: time from the client to the engine and back, half of it each way [0ms]",
+    ),
+    flag(
+        ENGINE,
+        "no-events",
+        Nothing,
+        Ours,
+        "Of sim run: keep the first and the last event of each request only; gaps between tokens are not known then",
+    ),
+    flag(
         CLIENT,
         "threads",
         One("N"),

@@ -9,6 +9,13 @@ use crate::flags::UsageError;
 /// Opens a file of at most so many bytes.
 pub(crate) type Open<'a> = &'a dyn Fn(&str, u64) -> Result<Vec<u8>, String>;
 
+/// An engine, and what a reader must know of how it was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Engine {
+    pub(crate) settings: sim::Settings,
+    pub(crate) notes: Vec<String>,
+}
+
 /// The engine of a description, where one is given, with what is set besides.
 /// Later settings win.
 ///
@@ -18,42 +25,41 @@ pub(crate) fn engine(
     described: Option<&str>,
     set: &[String],
     read: Open<'_>,
-) -> Result<sim::Settings, UsageError> {
-    let mut engine = sim::Settings::default();
+) -> Result<Engine, UsageError> {
+    let mut engine = Engine::default();
     if let Some(path) = described {
         let wrong = |rule: String| UsageError::new("--engine", format!("{path}: {rule}"));
         let bytes = read(path, wire::engine::MOST_BYTES).map_err(wrong)?;
         let file = wire::engine::decode(&bytes).map_err(|error| wrong(error.to_string()))?;
         for (name, value) in file.settings {
             let assignment = format!("{name}={value}");
-            assign(&mut engine, &assignment, read).map_err(|error| wrong(error.rule))?;
+            engine.assign(&assignment, read).map_err(|error| wrong(error.rule))?;
         }
     }
     for assignment in set {
-        assign(&mut engine, assignment, read)?;
+        engine.assign(assignment, read)?;
     }
     Ok(engine)
 }
 
-/// Sets one setting. A model may be a `config.json` too, or a folder with one.
-pub(crate) fn assign(
-    engine: &mut sim::Settings,
-    assignment: &str,
-    read: Open<'_>,
-) -> Result<(), UsageError> {
-    let wrong = |rule: String| UsageError::new("--set", rule);
-    if let Some(path) = assignment.strip_prefix("model=").filter(|path| is_file(path)) {
-        let file = Path::new(path);
-        let file = if file.is_dir() { file.join("config.json") } else { file.to_path_buf() };
-        let shown = file.display().to_string();
-        let bytes = read(&shown, hugging_face_config::MOST_BYTES as u64).map_err(wrong)?;
-        let name = path.trim_end_matches('/');
-        let read = hugging_face_config::read(&bytes, name)
-            .map_err(|error| wrong(format!("{shown}: {error}")))?;
-        engine.model = read.shape;
-        return Ok(());
+impl Engine {
+    /// Sets one setting. A model may be a `config.json` too, or a folder with one.
+    pub(crate) fn assign(&mut self, assignment: &str, read: Open<'_>) -> Result<(), UsageError> {
+        let wrong = |rule: String| UsageError::new("--set", rule);
+        if let Some(path) = assignment.strip_prefix("model=").filter(|path| is_file(path)) {
+            let file = Path::new(path);
+            let file = if file.is_dir() { file.join("config.json") } else { file.to_path_buf() };
+            let shown = file.display().to_string();
+            let bytes = read(&shown, hugging_face_config::MOST_BYTES as u64).map_err(wrong)?;
+            let name = path.trim_end_matches('/');
+            let read = hugging_face_config::read(&bytes, name)
+                .map_err(|error| wrong(format!("{shown}: {error}")))?;
+            self.settings.model = read.shape;
+            self.notes.extend(read.notes.iter().map(|note| format!("{shown}: {note}")));
+            return Ok(());
+        }
+        self.settings.set(assignment).map_err(|error| wrong(error.to_string()))
     }
-    engine.set(assignment).map_err(|error| wrong(error.to_string()))
 }
 
 /// True for what names a file and no model of the catalogue.

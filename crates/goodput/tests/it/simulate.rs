@@ -113,9 +113,26 @@ fn without_events_gaps_are_absent_and_nothing_else_changes() {
 #[test]
 fn a_prompt_beyond_the_context_is_a_failure_that_names_the_lengths() {
     let workplace = Workplace::new();
-    let run = simulated(&workplace, &["--set", "max_model_len=310", "--allow-invalid"]);
-    assert_eq!(run["outcomes"]["ok"], 0);
-    assert_eq!(run["outcomes"]["by_kind"]["http_status"], 60);
+    let rows: String =
+        [40, 4000].map(|words| format!("{{\"prompt\": \"{}\"}}\n", "word ".repeat(words))).concat();
+    workplace.file("rows.jsonl", rows);
+    let run = simulated(
+        &workplace,
+        &[
+            "--dataset-name",
+            "custom",
+            "--dataset-path",
+            "rows.jsonl",
+            "--custom-output-len",
+            "24",
+            "--set",
+            "max_model_len=1000",
+            "--oversample",
+            "--allow-invalid",
+        ],
+    );
+    assert_eq!(run["outcomes"]["ok"], 30);
+    assert_eq!(run["outcomes"]["by_kind"]["http_status"], 30);
 }
 
 #[test]
@@ -196,6 +213,72 @@ fn a_fit_is_written_and_taken_and_a_bad_one_refused() {
     assert!(!workplace.at("bad.json").exists());
     let other = refused(&workplace, &["run", "--engine", "bad.json"]);
     assert!(other.contains("bad.json"), "{other}");
+}
+
+#[test]
+fn a_way_to_the_engine_is_in_the_latencies_and_played_again() {
+    let workplace = Workplace::new();
+    let near = simulated(&workplace, &[]);
+    let far = simulated(&workplace, &["--network", "80ms"]);
+    let ttft = |run: &Value| run["metrics"]["ttft_ms"]["p50"].as_f64().unwrap();
+    assert!((ttft(&far) - ttft(&near) - 80.0).abs() < 0.01, "{} and {}", ttft(&near), ttft(&far));
+    let told = workplace.run(&["sim", "run", "--like", "latest", "--json", "-"]);
+    let what_if: Value = serde_json::from_str(&told.out).unwrap();
+    for figure in what_if["figures"].as_array().unwrap() {
+        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
+    }
+    for flag in [&["--network", "80ms"][..], &["--no-events"]] {
+        let told = workplace.run(&[&["bench"], flag].concat());
+        assert_eq!(told.code, Some(2));
+        assert!(told.err.contains("is for goodput sim run"), "{}", told.err);
+    }
+}
+
+#[test]
+fn a_warm_run_finds_its_prefix_from_the_first_request_on() {
+    let workplace = Workplace::new();
+    let shared = ["--shared-prefix-len", "1600", "--prefix-cache"];
+    let share = |regime: &str| {
+        let run = simulated(&workplace, &[&shared[..], &[regime]].concat());
+        assert_eq!(run["workload"]["cache_regime"], regime);
+        run["tokens"]["cached"].as_f64().unwrap() / run["tokens"]["input"].as_f64().unwrap()
+    };
+    let (warm, cold) = (share("warm"), share("cold"));
+    assert!((warm - 1600.0 / 1900.0).abs() < 1e-9, "{warm}");
+    assert!(cold < warm && cold > 0.7, "{cold}");
+}
+
+#[test]
+fn what_a_model_cannot_heed_is_refused_by_name() {
+    let workplace = Workplace::new();
+    let told = refused(&workplace, &["run", "--max-errors", "3", "--save-text"]);
+    assert!(told.contains("--max-errors") && told.contains("--save-text"), "{told}");
+    let told = refused(&workplace, &["run", "--gpu-price-per-hour", "3"]);
+    assert!(told.contains("belongs to --like RUN"), "{told}");
+    let told = refused(&workplace, &["run", "--isl", "5000", "--set", "max_model_len=4000"]);
+    assert!(told.contains("the context of 4000 tokens of the engine model"), "{told}");
+    simulated(&workplace, &[]);
+    let told = refused(&workplace, &["run", "--like", "latest", "--isl", "20", "--html", "x.html"]);
+    assert!(told.contains("--isl") && told.contains("--html"), "{told}");
+    let told = refused(&workplace, &["fit", "latest", "--only", "max_num_seqs"]);
+    assert!(told.contains("--only: max_num_seqs cannot be fitted"), "{told}");
+    let told = refused(&workplace, &["run", "--set", "replicas=1000000"]);
+    assert!(told.contains("from 1 to 1024"), "{told}");
+    let blocks = refused(&workplace, &["run", "--set", "num_gpu_blocks_override=90000000"]);
+    assert!(blocks.contains("are more than the 33554432 that are modelled"), "{blocks}");
+}
+
+#[test]
+fn a_run_is_played_again_under_what_the_environment_set() {
+    let workplace = Workplace::new();
+    let mut command = workplace.command(&RUN);
+    let told = Told::of(command.env("GOODPUT_SET", "max_num_seqs=1").output().unwrap());
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    let told = workplace.run(&["sim", "run", "--like", "latest", "--json", "-"]);
+    let what_if: Value = serde_json::from_str(&told.out).unwrap();
+    for figure in what_if["figures"].as_array().unwrap() {
+        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
+    }
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Whole runs: a schedule and an engine.
 
-use measure::{Outcome, PerSecond, Record, Span};
+use measure::{FailureKind, NotSentKind, Outcome, PerSecond, Record, Span};
 use sim::client::{self, Observer, Surroundings};
 use sim::{Cluster, Settings};
 use workload::arrival::Pace;
 use workload::choice::{Assignment, Choice};
+use workload::conversation::{Conversations, History, Script, TurnCount, Turns};
 use workload::load::{Load, Stop};
 use workload::prompt::{CacheRegime, PromptSource, RunNonce};
 use workload::routing::Routing;
@@ -162,4 +163,145 @@ fn more_adapters_than_places_load_again_and_again() {
     let few = ttft(&["max_loras=2", "lora_load_ms=200"]);
     assert!((enough - free) * 120.0 < 4.0 * 400.0, "four loads in all: {free} and {enough}");
     assert!(few > enough + 100.0, "{enough} and {few}");
+}
+
+/// A run with other surroundings than the usual ones.
+fn run_in(spec: Spec, settings: &Settings, around: Surroundings) -> Vec<Record> {
+    let schedule = Schedule::draw(spec).unwrap().0;
+    let cluster = Cluster::new(settings, 1).unwrap();
+    let mut kept = Keep(Vec::new());
+    client::run(&schedule, RunNonce::new(5), cluster, around, &mut kept);
+    kept.0.sort_by_key(|record| record.index);
+    kept.0
+}
+
+#[test]
+fn users_whose_requests_are_refused_come_to_an_end() {
+    let load = Load::Closed { users: 4, think: Span::ZERO.into() };
+    let records =
+        run(spec(load, Stop::Duration(Span::from_ms(2_000))), &with(&["max_model_len=520"]));
+    assert!(records.iter().all(|record| record.answer.http_status == Some(400)));
+    // Each refusal takes the front end's 2.26 ms.
+    assert!((3_000..4_000).contains(&records.len()), "{}", records.len());
+}
+
+#[test]
+fn a_cap_holds_until_the_client_has_the_answer() {
+    let load = Load::Capped { pace: Pace::flat(PerSecond::new(50.0), 1.0), users: 4 };
+    let around = Surroundings { one_way: Span::from_ms(100), ..around() };
+    let records = run_in(spec(load, Stop::Count(120)), &Settings::default(), around);
+    let mut changes: Vec<(i64, i32)> = Vec::new();
+    for record in &records {
+        changes.push((record.stamps.sent_at.unwrap().us(), 1));
+        changes.push((record.stamps.ended_at.unwrap().us(), -1));
+    }
+    // An end frees its slot for what is sent at the same instant.
+    changes.sort_unstable();
+    let mut in_flight = 0;
+    for (at, change) in changes {
+        in_flight += change;
+        assert!(in_flight <= 4, "{in_flight} at {at} µs");
+    }
+    let waited =
+        records.iter().filter(|record| record.stamps.released_at > Some(record.stamps.intended_at));
+    assert!(waited.count() > 50);
+}
+
+#[test]
+fn time_outs_are_the_clients() {
+    let load = Load::Closed { users: 1, think: Span::ZERO.into() };
+    let around = Surroundings {
+        one_way: Span::from_ms(300),
+        request_timeout: Span::from_ms(900),
+        ..around()
+    };
+    // 64 tokens take some 430 ms, and the ways there and back 600 ms.
+    let records = run_in(spec(load, Stop::Count(5)), &Settings::default(), around);
+    assert_eq!(records.len(), 5);
+    for record in &records {
+        assert_eq!(record.outcome, Outcome::Failed(FailureKind::TotalTimeout));
+        let took = record.stamps.ended_at.unwrap() - record.stamps.sent_at.unwrap();
+        assert_eq!(took, Span::from_ms(900));
+        assert_eq!(record.answer.http_status, Some(200), "its stream had begun");
+        let last = record.events.at_us.last().copied().unwrap();
+        assert!(last <= 900_000, "{last}");
+    }
+}
+
+#[test]
+fn each_pool_of_replicas_is_dealt_in_turn() {
+    let settings = with(&["replicas=2", "prefill_replicas=2"]);
+    let load = Load::Closed { users: 1, think: Span::ZERO.into() };
+    let records = run(spec(load, Stop::Count(20)), &settings);
+    for replica in ["replica-2", "replica-3"] {
+        let own =
+            records.iter().filter(|record| record.answer.served_by.as_deref() == Some(replica));
+        assert_eq!(own.count(), 10, "{replica}");
+    }
+}
+
+fn conversations(count: u32, settings: &Settings) -> Vec<Record> {
+    let load = Load::Closed { users: 1, think: Span::ZERO.into() };
+    let turns = Turns { count: TurnCount::fixed(3).unwrap(), input: None };
+    let conversations = Conversations {
+        script: Script::Written(turns),
+        think: Span::from_ms(10_000).into(),
+        history: History::Real,
+    };
+    let spec = Spec { conversations: Some(conversations), ..spec(load, Stop::Count(count)) };
+    run_in(spec, settings, around())
+}
+
+#[test]
+fn a_turn_waits_and_finds_what_was_said() {
+    let records = conversations(2, &Settings::default());
+    assert_eq!(records.len(), 6);
+    for pair in records.windows(2).filter(|pair| pair[1].planned.turn > 0) {
+        let [before, turn] = pair else { unreachable!("windows of two") };
+        let pause = turn.stamps.intended_at - before.stamps.ended_at.unwrap();
+        assert_eq!(pause, Span::from_ms(10_000));
+        let counts = |record: &Record| record.answer.counts.prompt.unwrap().get();
+        assert_eq!(counts(turn), counts(before) + 64 + 512, "its history, the answer, its own");
+        // All whole blocks of the turn before and its answer are there, but for
+        // the last token, which was never computed.
+        let known = counts(before) + 64 - 1;
+        assert_eq!(turn.answer.counts.cached.unwrap().get(), known / 16 * 16);
+    }
+}
+
+#[test]
+fn a_conversation_that_breaks_frees_its_user_at_the_last_turn_that_was_sent() {
+    // The second turn has 512 + 64 + 512 tokens, and 64 to come.
+    let records = conversations(2, &with(&["max_model_len=1100"]));
+    let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
+    let broken = [
+        Outcome::Ok,
+        Outcome::Failed(FailureKind::HttpStatus),
+        Outcome::NotSent(NotSentKind::ParentFailed),
+    ];
+    assert_eq!(outcomes, [broken, broken].concat());
+    assert_eq!(records[3].stamps.intended_at, records[1].stamps.ended_at.unwrap());
+}
+
+#[test]
+fn what_was_warmed_up_is_found() {
+    let schedule = |cache: CacheRegime| {
+        let spec = Spec {
+            prefixes: Prefixes { shared_tokens: 800, ..Prefixes::NONE },
+            cache,
+            ..at_rate(2.0, 20)
+        };
+        Schedule::draw(spec).unwrap().0
+    };
+    let warm = schedule(CacheRegime::Warm);
+    let mut cluster = Cluster::new(&Settings::default(), 1).unwrap();
+    let nonce = RunNonce::new(5);
+    let priming = warm.priming(0).unwrap();
+    cluster = client::run(&priming, nonce, cluster, around(), &mut Keep(Vec::new()));
+    assert!(cluster.now_ns() > 0);
+    let mut kept = Keep(Vec::new());
+    client::run(&warm, nonce, cluster, around(), &mut kept);
+    assert!(kept.0.iter().all(|record| record.answer.counts.cached.unwrap().get() == 800));
+    let first = kept.0.iter().min_by_key(|record| record.index).unwrap();
+    assert!(first_token_ms(first).unwrap() < 200.0, "instants are those of the run");
 }

@@ -119,7 +119,11 @@ const VALIDITY: &[Member] = &[
     ("lateness_us", "object?", "How late requests were sent: p50, p99, max."),
     ("client_lag_us", "object?", "User stamp less kernel stamp: p50, p99, max."),
     ("burst_length_ms", "number?", "First to last send, when all was intended at once."),
-    ("stamp_source", "string", "Where receive stamps come from: kernel, user, mixed or none."),
+    (
+        "stamp_source",
+        "string",
+        "Where receive stamps come from: kernel, user, mixed, none, or virtual, of a simulated run without a clock.",
+    ),
     (
         "stamp_error_p99_us",
         "number?",
