@@ -69,8 +69,8 @@ fn simulated(summary: &Summary, _: &[Record]) -> Option<Caveat> {
         Caveat::new(
             "simulated",
             said!(
-                "The embedded engine answered, not a model: figures describe a simulation.",
-                "应答的是内置引擎，不是模型：这些数字描述的是模拟。"
+                "A model of an engine answered, not an engine: figures describe a simulation.",
+                "应答的是引擎模型，不是真实引擎：这些数字描述的是模拟。"
             ),
         )
     })

@@ -101,7 +101,8 @@ fn measure(
         target: resolved.shown.clone(),
         engine: resolved.engine.clone(),
         model: plan.models_shown(&resolved.model),
-        simulated: resolved.embedded.is_some(),
+        // A server of ours says so in its list of models, where that was asked for.
+        simulated: resolved.embedded.is_some() || resolved.engine.as_deref() == Some(OURS),
         events_kept: true,
     };
     let finished = session.record(known, directory, |sink| {
@@ -126,6 +127,9 @@ fn measure(
     drop(resolved.embedded);
     Ok(finished)
 }
+
+/// The owner of the models that `sim serve` lists.
+const OURS: &str = "goodput";
 
 fn job(
     session: &Session<'_>,

@@ -24,8 +24,8 @@ pub const PAGE: &[(&str, Text)] = &[
     (
         "simulated",
         both(
-            "SIMULATED: the embedded engine answered, not a real one.",
-            "模拟数据：应答的是内置引擎，而不是真实引擎。",
+            "SIMULATED: an engine model answered, not a real engine.",
+            "模拟数据：应答的是引擎模型，而不是真实引擎。",
         ),
     ),
     ("no_runs", both("There is no run in this page.", "本页没有任何测试结果。")),

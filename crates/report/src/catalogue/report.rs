@@ -27,7 +27,7 @@ texts! {
 
     // Head.
     TITLE = "goodput report", "goodput 报告";
-    TITLE_SIMULATED = "goodput report · SIMULATED: the embedded engine answered", "goodput 报告 · 模拟数据：应答的是内置引擎";
+    TITLE_SIMULATED = "goodput report · SIMULATED: an engine model answered", "goodput 报告 · 模拟数据：应答的是引擎模型";
     NEEDS_SCRIPT = "Charts and the playground are drawn by scripts inside this file, which are switched off here.", "图表和指标实验场由本文件内的脚本绘制，当前脚本已被禁用。";
     RUN = "run {id}", "测试 {id}";
     HEADLINE_ATTAINED = " ({share} attained)", "（达标率 {share}）";
