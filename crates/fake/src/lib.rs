@@ -8,13 +8,14 @@
 //!
 //! Everything that is sent is a [`script`]: a list of steps with deadlines.
 //! [`engine`] makes scripts of a plan, [`modelled`] pours the tokens of the engine
-//! model as its steps end, [`cases`] plays recorded hostile answers, [`server`]
-//! keeps the deadlines.
+//! model as its steps end, by the detours that [`faults`] make, [`cases`] plays
+//! recorded hostile answers, [`server`] keeps the deadlines.
 
 pub mod cases;
 pub mod clock;
 mod draw;
 pub mod engine;
+pub mod faults;
 pub mod modelled;
 mod openai;
 pub mod request;
@@ -23,7 +24,8 @@ pub mod server;
 
 pub use cases::{CaseBook, CaseError};
 pub use engine::{Engine, EngineConfig, EngineConfigError};
+pub use faults::{Fault, FaultError, FaultShare};
 pub use modelled::{Modelled, ModelledConfig};
 pub use request::{Limits, Request};
-pub use script::{Action, Piece, Play, Respond, Routes, Script, Step};
+pub use script::{Action, Break, Piece, Play, Respond, Routes, Script, Step};
 pub use server::{Config, Counters, Listen, Log, Server, StartError};

@@ -5,6 +5,7 @@
 //! this process moves no instant of the model: steps are taken in model time,
 //! however late they are looked at, and what is overdue is written at once.
 
+mod detour;
 mod hearing;
 
 use std::collections::HashMap;
@@ -16,14 +17,16 @@ use wire::exposition::{CONTENT_TYPE, Facts, Profile, Snapshot};
 use workload::Tokenizer;
 use workload::digest::Digest;
 
+use self::detour::Detour;
 use self::hearing::{Hearing, UnderWay};
 use crate::draw::mix;
 use crate::engine::Anchor;
+use crate::faults::{self, Effect, Fault, FaultShare, Target};
 use crate::openai::{
     Answer, Ask, Kind, Refused, Route, Served, Tally, Voice, Words, not_allowed, route, spell,
 };
 use crate::request::Request;
-use crate::script::{Piece, Play, Respond, Script, Step};
+use crate::script::{Piece, Play, Respond, Script, Step, whole_head};
 
 /// The header that names what a request belongs to, for routers that keep it
 /// together.
@@ -52,6 +55,11 @@ pub struct ModelledConfig {
     pub profile: Profile,
     /// Whether answers carry the server's own timings.
     pub per_request_metrics: bool,
+    /// What goes wrong with answers on their way out, drawn for each request.
+    pub faults: Vec<FaultShare>,
+    /// Whether a request may force a fault on itself, by [`faults::HEADER`]. It
+    /// then gets that one and none that is drawn.
+    pub faults_by_header: bool,
 }
 
 impl Default for ModelledConfig {
@@ -64,6 +72,8 @@ impl Default for ModelledConfig {
             default_output_tokens: 128,
             profile: Profile::Vllm,
             per_request_metrics: false,
+            faults: Vec::new(),
+            faults_by_header: false,
         }
     }
 }
@@ -124,19 +134,53 @@ impl Modelled {
         at_ns.saturating_sub(self.anchor.monotonic_ns)
     }
 
-    /// Lets everything happen that happens until this instant of model time.
+    /// Lets everything happen that happens until this instant of model time. An
+    /// answer that is cut short leaves the engine then, as if its client had left.
     fn advance(&mut self, until_ns: u64) {
-        while let Some(next_ns) = self.cluster.next_ns().filter(|next_ns| *next_ns <= until_ns) {
+        loop {
+            let next = [self.cluster.next_ns(), self.hearing.cut_ns()].into_iter().flatten().min();
+            let Some(next_ns) = next.filter(|next_ns| *next_ns <= until_ns) else { return };
+            while let Some(id) = self.hearing.take_cut(next_ns) {
+                let was_under_way = self.cluster.abort(id, next_ns, &mut self.hearing);
+                self.hearing.aborted(id, was_under_way);
+            }
             self.cluster.advance(next_ns, &mut self.hearing);
             self.happened_ns = next_ns;
         }
     }
 
     fn generate(&mut self, request: &Request, kind: Kind, path: &'static str) -> Play {
-        match self.understood(request, kind) {
-            Ok((ask, output)) => self.begin(request, path, ask, output),
-            Err(refused) => self.told(request, path, refused.status, &refused.body()),
-        }
+        let understood = self.understood(request, kind).and_then(|(ask, output)| {
+            let faults = self.faults(request, &ask)?;
+            Ok((ask, output, faults))
+        });
+        let (ask, output, faults) = match understood {
+            Ok(understood) => understood,
+            Err(refused) => return self.refuse(request, path, &refused, ""),
+        };
+        let refusal = faults.iter().find_map(|fault| match fault.effect {
+            Effect::Refuse { status, retry_after_s } => Some((status, retry_after_s)),
+            _ => None,
+        });
+        let Some((status, retry_after_s)) = refusal else {
+            return self.begin(request, path, ask, output, &faults);
+        };
+        self.requests += 1;
+        let header = retry_after_s.map(|s| format!("retry-after: {s}\r\n")).unwrap_or_default();
+        self.refuse(request, path, &Refused::by_fault(status), &header)
+    }
+
+    /// What goes wrong with the answer to a request.
+    fn faults(&self, request: &Request, ask: &Ask) -> Result<Vec<Fault>, Refused> {
+        let target = Target { streams: ask.stream, chat: ask.chat };
+        let allowed = self.config.faults_by_header;
+        let Some(forced) = request.header(faults::HEADER).filter(|_| allowed) else {
+            let ModelledConfig { faults, seed, .. } = &self.config;
+            return Ok(faults::drawn(faults, *seed, self.requests + 1, target));
+        };
+        let fault = Fault::read(forced).and_then(|fault| fault.on(target));
+        let refused = |error| Refused::bad(format!("{}: {error}", faults::HEADER), None);
+        fault.map(|fault| vec![fault]).map_err(refused)
     }
 
     fn understood(&self, request: &Request, kind: Kind) -> Result<(Ask, Output), Refused> {
@@ -166,9 +210,13 @@ impl Modelled {
         path: &'static str,
         mut ask: Ask,
         output: Output,
+        faults: &[Fault],
     ) -> Play {
         self.requests += 1;
         let id = self.requests;
+        if faults.iter().any(|fault| fault.effect == Effect::NoUsage) {
+            (ask.include_usage, ask.continuous_usage) = (false, false);
+        }
         let at_ns = self.model_ns(request.arrival_ns).max(self.happened_ns);
         let prompt_tokens = ask.prompt_tokens;
         let (ids, priority) = (std::mem::take(&mut ask.ids), ask.priority);
@@ -180,7 +228,12 @@ impl Modelled {
             words: &self.words,
             words_seed: mix(self.config.seed, id, 1),
         };
-        let answer = Answer::new(ask, request, &voice);
+        let mut answer = Answer::new(ask, request, &voice);
+        for fault in faults {
+            if let Effect::Reasoning { tokens, field } = fault.effect {
+                answer.reason(tokens, field);
+            }
+        }
         let queued_ns = self.cluster.submit(
             at_ns,
             sim::Ask {
@@ -199,7 +252,8 @@ impl Modelled {
         let head = answer.ask.stream.then(|| Step::send(0, answer.head()));
         self.of_connection.insert(request.connection, id);
         let instants = (at_ns, queued_ns);
-        let under_way = UnderWay::new(answer, request, path, instants, output.most);
+        let detour = Detour::of(faults, at_ns);
+        let under_way = UnderWay::new(answer, request, path, instants, output.most, detour);
         self.hearing.begins(id, under_way);
         let steps = Box::new(head.into_iter());
         Play { start_ns: request.arrival_ns, steps, truth_id, more: true }
@@ -211,20 +265,33 @@ impl Modelled {
         Some(Digest::new().raw(name.as_bytes()).value())
     }
 
-    /// An answer that is told at once.
+    /// A refusal, with further header lines.
+    fn refuse(
+        &mut self,
+        request: &Request,
+        path: &'static str,
+        refused: &Refused,
+        header: &str,
+    ) -> Play {
+        self.told(request, path, refused.status, &refused.body(), header)
+    }
+
+    /// An answer that is told at once, with further header lines.
     fn told(
         &mut self,
         request: &Request,
         path: &'static str,
         status: u16,
         body: &serde_json::Value,
+        header: &str,
     ) -> Play {
         let body = body.to_string();
         let (asked, bytes) = (request.body.len() as u64, body.len() as u64);
         // The model's front end takes its time before the engine, not here.
         let endpoint = (path, if request.method == "GET" { "GET" } else { "POST" });
         self.hearing.http.answered(endpoint, status, asked, Some(bytes), 0.0);
-        Play::of(Script::whole(status, "application/json", body), request.arrival_ns)
+        let head = whole_head(status, "application/json", body.len(), header);
+        Play::of(Script::new().send(0, head + &body), request.arrival_ns)
     }
 
     fn metrics(&mut self, request: &Request) -> Script {
@@ -254,7 +321,7 @@ impl Modelled {
             ),
             Err(refused) => (refused.status, refused.body()),
         };
-        self.told(request, "/tokenize", status, &body)
+        self.told(request, "/tokenize", status, &body, "")
     }
 
     fn detokenize(&mut self, request: &Request) -> Play {
@@ -266,13 +333,13 @@ impl Modelled {
             }
             (Some(_), Err(refused)) => (refused.status, refused.body()),
         };
-        self.told(request, "/detokenize", status, &body)
+        self.told(request, "/detokenize", status, &body, "")
     }
 
     fn reset_prefix_cache(&mut self, request: &Request) -> Script {
         self.advance(self.model_ns(request.arrival_ns));
         if self.cluster.reset_prefix_cache() {
-            return Script::new().send(0, crate::script::whole_head(200, "text/plain", 0, ""));
+            return Script::new().send(0, whole_head(200, "text/plain", 0, ""));
         }
         let message = "requests hold blocks of the cache: reset it when none is under way";
         let error = json!({"message": message, "type": "Conflict", "param": null, "code": 409});
@@ -314,6 +381,11 @@ impl Respond for Modelled {
     }
 
     fn pour(&mut self, now_ns: u64, piece: &mut Piece) -> bool {
+        // What is cut short is counted before its end is written.
+        if let Some(cut_ns) = self.hearing.cut_ns().filter(|at_ns| *at_ns <= self.model_ns(now_ns))
+        {
+            self.advance(cut_ns);
+        }
         let poured = self.hearing.pour(self.model_ns(now_ns), self.anchor.monotonic_ns, piece);
         if poured && piece.last {
             self.of_connection.remove(&piece.connection);

@@ -243,6 +243,17 @@ pub struct Piece {
     pub tokens: Vec<(u64, u32)>,
     /// True for what ends the answer.
     pub last: bool,
+    /// How the connection ends with it; none where it can be used again.
+    pub breaks: Option<Break>,
+}
+
+/// How an answer that is cut short ends its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// Our direction ends (FIN) once all bytes are with the kernel.
+    Close,
+    /// The connection is cut (RST).
+    Reset,
 }
 
 impl Piece {
@@ -252,6 +263,7 @@ impl Piece {
         self.bytes.clear();
         self.tokens.clear();
         self.last = false;
+        self.breaks = None;
     }
 }
 

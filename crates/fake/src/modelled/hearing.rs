@@ -1,14 +1,17 @@
 //! What the model tells as time goes on: tokens that are due, and the counters.
 
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use sim::{Audience, Begun, Cluster, Ended, Finish, Replica, StepReport};
 use wire::exposition::{EngineState, Http, Profile};
 
 use super::ModelledConfig;
-use crate::openai::{Answer, Timings, Usage};
+use super::detour::{Detour, Part};
+use crate::faults::Cut;
+use crate::openai::{Answer, Timings};
 use crate::request::Request;
-use crate::script::Piece;
+use crate::script::{Break, Piece};
 
 /// A request whose answer is not over. Instants are in model time.
 #[derive(Debug)]
@@ -26,8 +29,10 @@ pub(super) struct UnderWay {
     most: u32,
     /// Where its answer is written.
     replica: usize,
-    /// Tokens that were told and not written: when they are due, how many.
-    told: VecDeque<(u64, u32)>,
+    /// What was told of a stream and not written: when it is due, what it is.
+    told: VecDeque<(u64, Part)>,
+    /// The way out, where a fault changes it.
+    detour: Option<Detour>,
     told_at_ns: Option<u64>,
     written: u32,
     has_role: bool,
@@ -44,6 +49,7 @@ impl UnderWay {
         path: &'static str,
         (arrived_ns, queued_ns): (u64, u64),
         most: u32,
+        detour: Option<Detour>,
     ) -> Self {
         Self {
             has_role: !answer.ask.chat,
@@ -58,6 +64,7 @@ impl UnderWay {
             most,
             replica: 0,
             told: VecDeque::new(),
+            detour,
             told_at_ns: None,
             written: 0,
             ended: None,
@@ -74,25 +81,19 @@ impl UnderWay {
         piece: &mut Piece,
     ) -> bool {
         piece.connection = self.connection;
-        let ended = self.ended.filter(|(_, at_ns)| *at_ns <= now_ns);
         if self.answer.ask.stream {
-            self.pour_events(now_ns, begins_ns, ended.is_some(), piece);
+            self.pour_parts(now_ns, begins_ns, tells_timings, piece);
+            return !piece.bytes.is_empty() || piece.last;
         }
-        let Some((ended, at_ns)) = ended else { return !piece.bytes.is_empty() };
-        let usage = Usage {
-            prompt: ended.prompt_tokens,
-            cached: Some(ended.cached_tokens),
-            completion: ended.output_tokens,
+        let Some((ended, at_ns)) = self.ended.filter(|(_, at_ns)| *at_ns <= now_ns) else {
+            return false;
         };
+        let usage = self.answer.counted(&ended);
         let timings = tells_timings.then(|| timings(&ended, self.queued_ns));
-        if self.answer.ask.stream {
-            self.answer.last_events(usage, timings.as_ref(), &mut piece.bytes);
-        } else {
-            let bytes = self.answer.whole(ended.finish.name(), usage, timings.as_ref());
-            piece.bytes.extend_from_slice(&bytes);
-            if self.has_tokens {
-                piece.tokens.push((begins_ns + at_ns, ended.output_tokens));
-            }
+        let bytes = self.answer.whole(ended.finish.name(), usage, timings.as_ref());
+        piece.bytes.extend_from_slice(&bytes);
+        if self.has_tokens {
+            piece.tokens.push((begins_ns + at_ns, ended.output_tokens));
         }
         piece.last = true;
         true
@@ -100,18 +101,71 @@ impl UnderWay {
 
     /// One event for each step that gave tokens, however many are overdue: a late
     /// server sends several in one write.
-    fn pour_events(&mut self, now_ns: u64, begins_ns: u64, ends: bool, piece: &mut Piece) {
-        while let Some((at_ns, tokens)) = self.told.front().copied().filter(|told| told.0 <= now_ns)
-        {
+    fn pour_parts(&mut self, now_ns: u64, begins_ns: u64, tells_timings: bool, piece: &mut Piece) {
+        while let Some((at_ns, part)) = self.told.front().copied().filter(|told| told.0 <= now_ns) {
             self.told.pop_front();
-            if !std::mem::replace(&mut self.has_role, true) {
-                self.answer.role_event(&mut piece.bytes);
+            match part {
+                Part::Role => self.pour_role(piece),
+                Part::Tokens(tokens) => {
+                    self.pour_role(piece);
+                    let is_last = matches!(self.told.front(), Some((_, Part::Tail)));
+                    let ended = self.ended.as_ref().filter(|_| is_last);
+                    let finish_reason = ended.map(|(ended, _)| ended.finish.name());
+                    self.answer.tokens_event(self.written, tokens, finish_reason, &mut piece.bytes);
+                    self.written += tokens;
+                    piece.tokens.push((begins_ns + at_ns, tokens));
+                }
+                Part::Tail => {
+                    let Some((ended, _)) = self.ended else { continue };
+                    let usage = self.answer.counted(&ended);
+                    let timings = tells_timings.then(|| timings(&ended, self.queued_ns));
+                    self.answer.last_events(usage, timings.as_ref(), &mut piece.bytes);
+                    piece.last = true;
+                }
+                Part::Cut(cut) => self.pour_cut(cut, piece),
             }
-            let ended = self.ended.as_ref().filter(|_| ends && self.told.is_empty());
-            let finish_reason = ended.map(|(ended, _)| ended.finish.name());
-            self.answer.tokens_event(self.written, tokens, finish_reason, &mut piece.bytes);
-            self.written += tokens;
-            piece.tokens.push((begins_ns + at_ns, tokens));
+        }
+    }
+
+    fn pour_role(&mut self, piece: &mut Piece) {
+        if !std::mem::replace(&mut self.has_role, true) {
+            self.answer.role_event(&mut piece.bytes);
+        }
+    }
+
+    /// What stands in place of the next token.
+    fn pour_cut(&mut self, cut: Cut, piece: &mut Piece) {
+        match cut {
+            Cut::Truncate => Answer::end_of_body(&mut piece.bytes),
+            Cut::Error => Answer::error_events(&mut piece.bytes),
+            Cut::Disconnect => {
+                let from = piece.bytes.len();
+                self.answer.tokens_event(self.written, 1, None, &mut piece.bytes);
+                piece.bytes.truncate(from.midpoint(piece.bytes.len()));
+                piece.breaks = Some(Break::Close);
+            }
+            Cut::Reset => piece.breaks = Some(Break::Reset),
+        }
+        piece.last = true;
+    }
+
+    /// Writes the comments that are due, and says when the next one is.
+    fn pour_comments(&mut self, now_ns: u64, piece: &mut Piece) -> Option<u64> {
+        let detour = self.detour.as_mut()?;
+        let count = detour.take_comments(now_ns);
+        (0..count).for_each(|_| Answer::comment(&mut piece.bytes));
+        detour.comment_ns().filter(|_| count > 0)
+    }
+
+    /// Takes over what the detour let go.
+    fn let_go(&mut self, id: u64, held: &mut Held) {
+        let Some(detour) = &mut self.detour else { return };
+        for (at_ns, part) in detour.planned.drain(..) {
+            held.due.push(Reverse((at_ns, id)));
+            if let Part::Cut(_) = part {
+                held.cuts.push(Reverse((at_ns, id)));
+            }
+            self.told.push_back((at_ns, part));
         }
     }
 }
@@ -138,12 +192,21 @@ struct StepTokens {
     generation: u64,
 }
 
+/// What leaves by a detour, and so not in the order in which it was told.
+#[derive(Debug, Default)]
+struct Held {
+    due: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Answers that are cut short, and when.
+    cuts: BinaryHeap<Reverse<(u64, u64)>>,
+}
+
 /// What was heard of the model.
 #[derive(Debug)]
 pub(super) struct Hearing {
     under_way: HashMap<u64, UnderWay>,
     /// Requests in the order in which something of them is due.
     due: VecDeque<(u64, u64)>,
+    held: Held,
     /// The counters of each replica.
     pub(super) engines: Vec<EngineState>,
     pub(super) http: Http,
@@ -166,6 +229,7 @@ impl Hearing {
         Self {
             under_way: HashMap::new(),
             due: VecDeque::new(),
+            held: Held::default(),
             engines: vec![idle; replicas],
             http: Http::default(),
             steps: vec![StepTokens::default(); replicas],
@@ -177,25 +241,49 @@ impl Hearing {
         }
     }
 
-    pub(super) fn begins(&mut self, id: u64, request: UnderWay) {
+    pub(super) fn begins(&mut self, id: u64, mut request: UnderWay) {
+        request.let_go(id, &mut self.held);
+        let comment_ns = request.detour.as_ref().and_then(Detour::comment_ns);
+        self.held.due.extend(comment_ns.map(|at_ns| Reverse((at_ns, id))));
         self.under_way.insert(id, request);
     }
 
     /// When something is due next.
     pub(super) fn due_ns(&self) -> Option<u64> {
-        self.due.front().map(|(at_ns, _)| *at_ns)
+        self.next_due().map(|(at_ns, _)| at_ns)
+    }
+
+    fn next_due(&self) -> Option<(u64, u64)> {
+        let held = self.held.due.peek().map(|Reverse(held)| *held);
+        self.due.front().copied().into_iter().chain(held).min()
+    }
+
+    /// When an answer is cut short next.
+    pub(super) fn cut_ns(&self) -> Option<u64> {
+        self.held.cuts.peek().map(|Reverse((at_ns, _))| *at_ns)
+    }
+
+    /// An answer that is cut short by this instant.
+    pub(super) fn take_cut(&mut self, now_ns: u64) -> Option<u64> {
+        self.cut_ns().filter(|at_ns| *at_ns <= now_ns)?;
+        self.held.cuts.pop().map(|Reverse((_, id))| id)
     }
 
     /// Fills `piece` with what is due next; false when nothing is. Model time
     /// began at `begins_ns` of the monotonic clock.
     pub(super) fn pour(&mut self, now_ns: u64, begins_ns: u64, piece: &mut Piece) -> bool {
-        while let Some((at_ns, id)) = self.due.front().copied() {
-            if at_ns > now_ns {
-                return false;
+        while let Some(next) = self.next_due().filter(|(at_ns, _)| *at_ns <= now_ns) {
+            if self.due.front() == Some(&next) {
+                self.due.pop_front();
+            } else {
+                self.held.due.pop();
             }
-            self.due.pop_front();
+            let (_, id) = next;
             // Its client may have left, or it was written when it was overdue.
             let Some(request) = self.under_way.get_mut(&id) else { continue };
+            if let Some(at_ns) = request.pour_comments(now_ns, piece) {
+                self.held.due.push(Reverse((at_ns, id)));
+            }
             if !request.pour(now_ns, begins_ns, self.tells_timings, piece) {
                 continue;
             }
@@ -221,9 +309,13 @@ impl Hearing {
     /// A request's client left. What it was told of and was not written is
     /// forgotten.
     pub(super) fn leaves(&mut self, id: u64, was_under_way: bool) {
-        if let Some(request) = self.under_way.remove(&id)
-            && was_under_way
-        {
+        self.aborted(id, was_under_way);
+        self.under_way.remove(&id);
+    }
+
+    /// The engine was told that nobody waits for an answer any more.
+    pub(super) fn aborted(&mut self, id: u64, was_under_way: bool) {
+        if let Some(request) = self.under_way.get(&id).filter(|_| was_under_way) {
             self.engines[request.replica].finished.abort += 1;
         }
     }
@@ -283,8 +375,11 @@ impl Audience for Hearing {
                 }
             }
         }
-        if request.answer.ask.stream {
-            request.told.push_back((at_ns, tokens));
+        if let Some(detour) = &mut request.detour {
+            detour.tokens(at_ns, tokens);
+            request.let_go(id, &mut self.held);
+        } else if request.answer.ask.stream {
+            request.told.push_back((at_ns, Part::Tokens(tokens)));
             self.due.push_back((at_ns, id));
         }
     }
@@ -296,8 +391,13 @@ impl Audience for Hearing {
         }
         request.ended = Some((*ended, at_ns));
         let streams = request.answer.ask.stream;
-        // A stream's last tokens are due then, and carry its end.
-        if !streams {
+        if let Some(detour) = &mut request.detour {
+            detour.end(at_ns);
+            request.let_go(ended.id, &mut self.held);
+        } else if streams {
+            // Its last tokens are due then, and carry its end.
+            request.told.push_back((at_ns, Part::Tail));
+        } else {
             self.due.push_back((at_ns, ended.id));
         }
         let engine = &mut self.engines[replica];

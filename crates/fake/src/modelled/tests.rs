@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+// What goes wrong with answers when it is asked for.
+mod faults;
+
 const MS: u64 = 1_000_000;
 const ANCHOR: Anchor = Anchor { monotonic_ns: 5_000 * MS, unix_s: 1_800_000_000 };
 const CHAT: &str = "/v1/chat/completions";

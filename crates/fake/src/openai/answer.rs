@@ -6,12 +6,14 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use sim::Ended;
 
 use super::ask::Ask;
 use super::words::Words;
 use crate::request::Request;
 use crate::script::{LAST_CHUNK, whole_head};
 
+const DONE: &[u8] = b"data: [DONE]\n\n";
 const FINGERPRINT: &str = concat!("goodput-", env!("CARGO_PKG_VERSION"));
 
 /// An answer: everything but its tokens' number and their instants.
@@ -30,6 +32,7 @@ pub(crate) struct Answer {
     common: String,
     /// The event that is being written.
     event: String,
+    reasoning: Option<Reasoning>,
 }
 
 /// What an answer's tokens cost.
@@ -39,6 +42,16 @@ pub(crate) struct Usage {
     /// Prompt tokens that were found in a cache, where that is known.
     pub(crate) cached: Option<u32>,
     pub(crate) completion: u32,
+    /// Output tokens that were reasoning, where some are told apart.
+    pub(crate) reasoning: Option<u32>,
+}
+
+/// The first tokens of an answer, where they are told apart as reasoning.
+#[derive(Clone, Copy, Debug)]
+struct Reasoning {
+    tokens: u32,
+    /// The member of a delta that has their text.
+    field: &'static str,
 }
 
 /// A server's own timings of a request, as vLLM tells them where it is asked to
@@ -63,6 +76,10 @@ impl Usage {
         );
         if let Some(cached) = self.cached {
             let _ = write!(out, r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#);
+        }
+        if let Some(reasoning) = self.reasoning {
+            let _ =
+                write!(out, r#","completion_tokens_details":{{"reasoning_tokens":{reasoning}}}"#);
         }
         out.push('}');
     }
@@ -132,13 +149,30 @@ impl Answer {
             close: !request.keep_alive,
             common,
             event: String::new(),
+            reasoning: None,
             ask,
         }
     }
 
     /// The usage without what a cache saved.
     pub(crate) fn usage(&self, completion: u32) -> Usage {
-        Usage { prompt: self.ask.prompt_tokens, cached: None, completion }
+        let reasoning = self.reasoning.map(|reasoning| reasoning.tokens.min(completion));
+        Usage { prompt: self.ask.prompt_tokens, cached: None, completion, reasoning }
+    }
+
+    /// The usage of an answer of the engine model.
+    pub(crate) fn counted(&self, ended: &Ended) -> Usage {
+        Usage {
+            prompt: ended.prompt_tokens,
+            cached: Some(ended.cached_tokens),
+            ..self.usage(ended.output_tokens)
+        }
+    }
+
+    /// Tells the first tokens of a chat's stream apart as reasoning, in this
+    /// member of its deltas.
+    pub(crate) fn reason(&mut self, tokens: u32, field: &'static str) {
+        self.reasoning = Some(Reasoning { tokens, field });
     }
 
     /// The head of a stream.
@@ -211,9 +245,31 @@ impl Answer {
     }
 
     /// The event with `count` tokens after the first `from`, and the finish
-    /// reason where they are the last.
+    /// reason where they are the last. Where the reasoning ends among them they
+    /// are two events.
     pub(crate) fn tokens_event(
         &mut self,
+        mut from: u32,
+        mut count: u32,
+        finish_reason: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(Reasoning { tokens, field }) = self.reasoning.filter(|one| from < one.tokens) {
+            let reasoned = count.min(tokens - from);
+            let ends = finish_reason.filter(|_| reasoned == count);
+            self.event_of(field, from, reasoned, ends, out);
+            (from, count) = (from + reasoned, count - reasoned);
+            if count == 0 {
+                return;
+            }
+        }
+        self.event_of("content", from, count, finish_reason, out);
+    }
+
+    /// One event with tokens, which a chat has in this member of its delta.
+    fn event_of(
+        &mut self,
+        field: &str,
         from: u32,
         count: u32,
         finish_reason: Option<&str>,
@@ -221,12 +277,11 @@ impl Answer {
     ) {
         let usage = self.ask.continuous_usage.then(|| self.usage(from + count));
         self.begin();
-        let opening = if self.ask.chat {
-            r#"[{"index":0,"delta":{"content":""#
+        if self.ask.chat {
+            let _ = write!(self.event, r#"[{{"index":0,"delta":{{"{field}":""#);
         } else {
-            r#"[{"index":0,"text":""#
-        };
-        self.event.push_str(opening);
+            self.event.push_str(r#"[{"index":0,"text":""#);
+        }
         for token in from..from + count {
             self.words.write(self.words_seed, token, &mut self.event);
         }
@@ -259,8 +314,32 @@ impl Answer {
             let _ = write!(self.event, r#","system_fingerprint":"{FINGERPRINT}""#);
             self.end(None, out);
         }
-        chunk(out, b"data: [DONE]\n\n");
+        chunk(out, DONE);
+        Self::end_of_body(out);
+    }
+
+    /// The end of a stream's body, in good order.
+    pub(crate) fn end_of_body(out: &mut Vec<u8>) {
         out.extend_from_slice(LAST_CHUNK);
+    }
+
+    /// An error inside a stream, as vLLM writes one: the object, the sentinel and
+    /// the end of the body.
+    pub(crate) fn error_events(out: &mut Vec<u8>) {
+        let error = json!({"error": {
+            "message": "the engine failed on request",
+            "type": "InternalServerError",
+            "param": null,
+            "code": 500,
+        }});
+        chunk(out, format!("data: {error}\n\n").as_bytes());
+        chunk(out, DONE);
+        Self::end_of_body(out);
+    }
+
+    /// A comment, which keeps a connection alive and says nothing.
+    pub(crate) fn comment(out: &mut Vec<u8>) {
+        chunk(out, b": still here\n\n");
     }
 
     /// The ids of the answer's first tokens, where they are known.

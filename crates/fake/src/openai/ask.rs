@@ -141,6 +141,17 @@ impl Refused {
         Self { status: 400, kind: "BadRequestError", message: message.into(), param }
     }
 
+    /// What a fault made of a request.
+    pub(crate) fn by_fault(status: u16) -> Self {
+        let kind = match status {
+            429 => "RateLimitError",
+            500.. => "InternalServerError",
+            _ => "BadRequestError",
+        };
+        let message = "refused by a fault that was asked for".to_owned();
+        Self { status, kind, message, param: None }
+    }
+
     /// Prompt and output together do not fit.
     pub(crate) fn context(context: u32, prompt: u32, output: u32) -> Self {
         let message = format!(

@@ -13,7 +13,7 @@ use wire::truth::Truth;
 
 use crate::clock;
 use crate::request::{Limits, RequestReader};
-use crate::script::{Action, Piece, Play, Step, Steps};
+use crate::script::{Action, Break, Piece, Play, Step, Steps};
 
 /// Bytes that may wait for a slow client before its script is held back.
 const MOST_UNWRITTEN: usize = 256 << 10;
@@ -236,6 +236,10 @@ impl Connection {
         }
         if piece.last {
             playing.more = false;
+            playing.ending = piece.breaks.map(|breaks| match breaks {
+                Break::Close => Ending::Close,
+                Break::Reset => Ending::Reset,
+            });
             if let Some(truth) = playing.truth.take() {
                 publish(truth);
             }
@@ -456,5 +460,31 @@ mod tests {
         };
         assert_eq!(connection.take_truth(), Some(expected));
         assert_eq!(connection.prepare(), Next::Finished);
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_short_ends_its_connection_or_leaves_it_open() {
+        for (breaks, next) in [
+            (None, Next::Finished),
+            (Some(Break::Close), Next::Linger),
+            (Some(Break::Reset), Next::Drop),
+        ] {
+            let (_client, mut connection) = pair();
+            let begun = Play {
+                start_ns: 100,
+                steps: Box::new(std::iter::empty()),
+                truth_id: Some("r".into()),
+                more: true,
+            };
+            connection.begin(begun, Some(100));
+            assert_eq!(connection.prepare(), Next::Wait);
+            let bytes = b"part".to_vec();
+            let piece =
+                Piece { bytes, tokens: vec![(110, 1)], last: true, breaks, ..Piece::default() };
+            let mut truths = Vec::new();
+            connection.pour(&piece, 111, |truth| truths.push(truth)).unwrap();
+            assert_eq!(truths[0].token_ns, [11]);
+            assert_eq!(connection.prepare(), next);
+        }
     }
 }

@@ -1,0 +1,191 @@
+//! The way out of an answer that a fault hits: when each part of it leaves, and
+//! whether it does. Instants are in model time.
+
+use crate::faults::{Cut, Effect, Fault};
+
+/// What leaves of a streamed answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The event with the role.
+    Role,
+    /// So many tokens in one event.
+    Tokens(u32),
+    /// Usage, the sentinel and the end of the body.
+    Tail,
+    /// What stands in place of the rest.
+    Cut(Cut),
+}
+
+/// A way out that is not the straight one. It takes parts in as the engine tells
+/// them, and lets them go into `planned`.
+#[derive(Debug)]
+pub(super) struct Detour {
+    accepted_ns: u64,
+    first_held_ns: u64,
+    stall: Option<Stall>,
+    cut: Option<(u32, Cut)>,
+    /// Tokens in one event; none takes them as they come.
+    chunk: Option<u32>,
+    role_first: bool,
+    tail_held_ns: u64,
+    flush_every_ns: Option<u64>,
+    comments: Option<Comments>,
+    /// Tokens that were taken in, and those of them that wait for their chunk.
+    taken: u32,
+    waiting: u32,
+    /// Nothing that is taken in leaves before this.
+    not_before_ns: u64,
+    is_over: bool,
+    /// What was let go: when it leaves, what it is. Instants never fall.
+    pub(super) planned: Vec<(u64, Part)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stall {
+    after: u32,
+    for_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Comments {
+    every_ns: u64,
+    next_ns: u64,
+}
+
+impl Detour {
+    /// The way out of an answer that was accepted then; none where none of the
+    /// faults is one of the way.
+    pub(super) fn of(faults: &[Fault], accepted_ns: u64) -> Option<Self> {
+        let mut detour = Self {
+            accepted_ns,
+            first_held_ns: 0,
+            stall: None,
+            cut: None,
+            chunk: None,
+            role_first: false,
+            tail_held_ns: 0,
+            flush_every_ns: None,
+            comments: None,
+            taken: 0,
+            waiting: 0,
+            not_before_ns: accepted_ns,
+            is_over: false,
+            planned: Vec::new(),
+        };
+        let on_the_way = faults.iter().filter(|fault| detour.take(fault.effect)).count();
+        if detour.role_first {
+            detour.let_go(accepted_ns, Part::Role);
+        }
+        (on_the_way > 0).then_some(detour)
+    }
+
+    /// True for a fault of the way out.
+    fn take(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::SlowFirstToken { for_ns } => self.first_held_ns = for_ns,
+            Effect::Stall { after, for_ns } => self.stall = Some(Stall { after, for_ns }),
+            Effect::Cut { after, cut } => self.cut = Some((after, cut)),
+            Effect::Comments { every_ns } => {
+                self.comments = Some(Comments { every_ns, next_ns: self.accepted_ns });
+            }
+            Effect::Chunks { tokens } => self.chunk = Some(tokens),
+            Effect::RoleOnly => self.role_first = true,
+            Effect::LateUsage { for_ns } => self.tail_held_ns = for_ns,
+            Effect::Coalesce { every_ns } => self.flush_every_ns = Some(every_ns),
+            // They change the answer's words, or leave it out.
+            Effect::Refuse { .. } | Effect::NoUsage | Effect::Reasoning { .. } => return false,
+        }
+        true
+    }
+
+    /// When a proxy that flushes now and then passes on what came at this instant.
+    fn flushed_ns(&self, at_ns: u64) -> u64 {
+        let Some(every_ns) = self.flush_every_ns else { return at_ns };
+        let since_ns = at_ns - self.accepted_ns;
+        self.accepted_ns + since_ns.div_ceil(every_ns).max(1) * every_ns
+    }
+
+    fn let_go(&mut self, at_ns: u64, part: Part) {
+        self.planned.push((self.flushed_ns(at_ns), part));
+    }
+
+    /// Lets tokens go that wait.
+    fn let_tokens_go(&mut self) {
+        let tokens = std::mem::take(&mut self.waiting);
+        if tokens > 0 {
+            self.let_go(self.not_before_ns, Part::Tokens(tokens));
+        }
+    }
+
+    /// The engine told of tokens.
+    pub(super) fn tokens(&mut self, at_ns: u64, tokens: u32) {
+        for _ in 0..tokens {
+            if self.is_over {
+                return;
+            }
+            self.token(at_ns);
+        }
+        if self.chunk.is_none() {
+            self.let_tokens_go();
+        }
+    }
+
+    fn token(&mut self, at_ns: u64) {
+        if let Some((_, cut)) = self.cut.filter(|(after, _)| *after == self.taken) {
+            self.not_before_ns = self.not_before_ns.max(at_ns);
+            self.let_tokens_go();
+            self.let_go(self.not_before_ns, Part::Cut(cut));
+            self.is_over = true;
+            return;
+        }
+        if let Some(stall) = self.stall.filter(|stall| stall.after == self.taken) {
+            let Some(for_ns) = stall.for_ns else {
+                self.not_before_ns = self.not_before_ns.max(at_ns);
+                self.let_tokens_go();
+                self.is_over = true;
+                return;
+            };
+            if self.chunk.is_none() {
+                self.let_tokens_go();
+            }
+            // It began when the token before this one left.
+            self.not_before_ns += for_ns;
+        }
+        if self.taken == 0 {
+            self.not_before_ns = self.not_before_ns.max(at_ns + self.first_held_ns);
+        }
+        self.not_before_ns = self.not_before_ns.max(at_ns);
+        self.taken += 1;
+        self.waiting += 1;
+        if Some(self.waiting) == self.chunk {
+            self.let_tokens_go();
+        }
+    }
+
+    /// The engine told of the end.
+    pub(super) fn end(&mut self, at_ns: u64) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        self.not_before_ns = self.not_before_ns.max(at_ns);
+        self.let_tokens_go();
+        self.let_go(self.not_before_ns + self.tail_held_ns, Part::Tail);
+    }
+
+    /// When the next comment leaves.
+    pub(super) fn comment_ns(&self) -> Option<u64> {
+        self.comments.map(|comments| self.flushed_ns(comments.next_ns))
+    }
+
+    /// Takes the comments that are due, and gives how many they are.
+    pub(super) fn take_comments(&mut self, now_ns: u64) -> usize {
+        let mut count = 0;
+        while self.comment_ns().is_some_and(|at_ns| at_ns <= now_ns)
+            && let Some(comments) = &mut self.comments
+        {
+            comments.next_ns += comments.every_ns;
+            count += 1;
+        }
+        count
+    }
+}
