@@ -19,6 +19,7 @@ Examples:
   goodput sim serve                                   an 8B model on one H100
   goodput sim serve --set model=llama-3.1-70b --set tensor_parallel_size=4
   goodput sim serve --set max_num_seqs=32 --set num_gpu_blocks_override=9000
+  goodput sim serve --fault truncate,after=20,share=0.1 --fault comments
   goodput sim serve --ttft 40ms --token-interval 12ms a fixed clock instead of the model
 
 goodput sim settings lists what --set takes.";
@@ -35,7 +36,22 @@ const FIXED: &[&str] = &[
 ];
 
 /// Flags of the engine model.
-const MODELLED: &[&str] = &["engine", "set", "metrics-profile", "enable-per-request-metrics"];
+const MODELLED: &[&str] = &[
+    "engine",
+    "set",
+    "metrics-profile",
+    "enable-per-request-metrics",
+    "fault",
+    "faults-by-header",
+];
+
+/// Examples, and every fault with its keys.
+fn after_help() -> String {
+    let faults = fake::faults::KINDS.iter();
+    let lines = faults.map(|kind| format!("  {:<44} {}\n", kind.usage(), kind.does));
+    let faults: String = lines.collect();
+    format!("{EXAMPLES}\n\nFaults, each with its keys and their defaults:\n{faults}")
+}
 
 /// The subcommand.
 pub(super) fn command() -> Command {
@@ -48,7 +64,7 @@ pub(super) fn command() -> Command {
     };
     Command::new("serve")
         .about("Serve the engine model (OpenAI chat and completions, vLLM's metrics), an engine with a fixed clock, or recorded answers")
-        .after_help(EXAMPLES)
+        .after_help(after_help())
         .arg(with_value("host", "IP", "Address to listen on").default_value("127.0.0.1"))
         .arg(with_value("port", "N", "Port, 0 for a free one").default_value("8000"))
         .arg(with_value("model", "NAME", "Name under which the model is served, and no other [any]; --set model=… says which it is"))
@@ -58,6 +74,8 @@ pub(super) fn command() -> Command {
         .arg(with_value("tokenizer", "NAME", "What prompts are cut by: a tokenizer.json, a model's folder, embedded [words and marks]"))
         .arg(with_value("metrics-profile", "vllm|sglang", "Names of /metrics [vllm]"))
         .arg(switch("enable-per-request-metrics", "Put the server's own timings into answers, as vLLM's flag does"))
+        .arg(with_value("fault", "NAME[,KEY=VALUE…]", "Lets answers of the model go wrong on their way out, share=0..1 of them [all]; names and keys are below (repeat it)").action(ArgAction::Append))
+        .arg(switch("faults-by-header", "Let a request force a fault on itself with the header x-goodput-fault: NAME[,KEY=VALUE…]"))
         .arg(with_value("ground-truth", "FILE", "Write true instants to this file at the end"))
         .arg(with_value("cases", "DIR", "Play the cases of DIR/cases.json: POST /CASE-ID/… answers with its bytes on its time line"))
         .arg(fixed("ttft", "D", "Fixed part of TTFT, such as 40ms"))
@@ -177,6 +195,13 @@ impl<'a> Given<'a> {
         }
     }
 
+    fn faults(&mut self) -> Vec<fake::FaultShare> {
+        let texts = self.matches.get_many::<String>("fault").unwrap_or_default();
+        let read: Vec<_> = texts.map(|text| fake::FaultShare::read(text)).collect();
+        let read = read.into_iter().map(|read| read.map_err(|error| self.wrong("fault", error)));
+        read.filter_map(Result::ok).collect()
+    }
+
     fn modelled(&mut self) -> fake::ModelledConfig {
         let usual = fake::ModelledConfig::default();
         let set: Vec<String> =
@@ -191,6 +216,7 @@ impl<'a> Given<'a> {
             let rule = || format!("{name:?} is not one of {}", names.join(", "));
             Profile::find(name).ok_or_else(rule)
         });
+        let faults = self.faults();
         fake::ModelledConfig {
             settings,
             model: self.text("model").map(str::to_owned),
@@ -198,6 +224,8 @@ impl<'a> Given<'a> {
             seed: self.number("seed", WHOLE).unwrap_or(usual.seed),
             profile: profile.unwrap_or(usual.profile),
             per_request_metrics: self.matches.get_flag("enable-per-request-metrics"),
+            faults,
+            faults_by_header: self.matches.get_flag("faults-by-header"),
             ..usual
         }
     }

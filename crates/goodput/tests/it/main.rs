@@ -23,6 +23,8 @@ mod conversations;
 mod dry_run;
 // Exit codes, one by one.
 mod exit;
+// `sim serve --fault`: what a run reports of answers that go wrong on request.
+mod faults;
 // `explain` and `--help`.
 mod explain;
 // `--markdown`, `--csv` and the page of a CI job.

@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::program::Workplace;
 
 /// A server under way.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     /// What it said when it was there.
     line: String,
 }
 
 impl Serving {
-    fn start(workplace: &Workplace, more: &[&str]) -> Self {
+    pub(crate) fn start(workplace: &Workplace, more: &[&str]) -> Self {
         let mut command = workplace.command(&[&["sim", "serve", "--port", "0"], more].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -27,7 +27,7 @@ impl Serving {
         Self { child, line }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let rest = self.line.split("listening on ").nth(1).unwrap();
         rest.split([',', ';']).next().unwrap().to_owned()
     }
@@ -49,14 +49,14 @@ impl Serving {
     /// The value of the first sample of `/metrics` that begins so and has this
     /// label.
     #[track_caller]
-    fn metric(&self, name: &str, label: &str) -> f64 {
+    pub(crate) fn metric(&self, name: &str, label: &str) -> f64 {
         let metrics = self.ask("GET", "/metrics", "");
         let is_it = |line: &&str| line.starts_with(name) && line.contains(label);
         let line = metrics.lines().find(is_it).unwrap_or_else(|| panic!("no {name}: {metrics}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
@@ -195,6 +195,10 @@ fn what_cannot_be_served_is_told_in_one_sentence() {
         (&["--tokenizer", "none"], &["--tokenizer", "none is no file"]),
         (&["--engine", "none.json"], &["--engine", "none.json"]),
         (&["--seed", "x"], &["--seed", "whole number"]),
+        (&["--fault", "trunc"], &["--fault", "no fault \"trunc\"", "truncate, disconnect"]),
+        (&["--fault", "truncate,when=3"], &["no key \"when\"", "after, share"]),
+        (&["--fault", "stall", "--ttft", "1ms"], &["--fault", "--ttft", "fixed clock"]),
+        (&["--faults-by-header", "--cases", "x"], &["--faults-by-header", "recorded answers"]),
         (&["--host", "localhost"], &["--host", "IP address"]),
     ];
     for (arguments, words) in cases {
