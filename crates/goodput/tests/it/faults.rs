@@ -1,6 +1,6 @@
 //! `sim serve --fault`: what a run reports of answers that go wrong on request.
 
-use fake::faults::{KINDS, Kind};
+use fake::faults::{Excludes, KINDS, Kind};
 use measure::Outcome;
 use serde_json::Value;
 
@@ -58,13 +58,13 @@ const SEEN: &[Seen] = &[
         tokens: TOKENS,
         of_row: |row| {
             let over_ms = ms(row, "ended_at_ms") - ms(row, "intended_at_ms");
-            has_all_chunks(row) && over_ms > ms(row, "e2el_ms") + 250.0
+            has_all_chunks(row) && over_ms > ms(row, "e2el_ms") + 100.0
         },
     },
     Seen {
         fault: "reasoning",
         tokens: TOKENS,
-        of_row: |row| row["reasoning_tokens"] == 8 && ms(row, "ttfc_ms") > ms(row, "ttft_ms"),
+        of_row: |row| row["reasoning_tokens"] == 8 && ms(row, "ttfc_ms") >= ms(row, "ttft_ms"),
     },
     Seen { fault: "coalesce", tokens: TOKENS, of_row: has_all_chunks },
 ];
@@ -83,9 +83,7 @@ fn has_all_chunks(row: &Value) -> bool {
 
 fn bench(workplace: &Workplace, url: &str, more: &[&str]) -> Vec<Value> {
     let start = ["bench", url, "-n", "3", "-c", "3", "--isl", "20", "--osl", "40", "--ignore-eos"];
-    // The next token comes after 10 ms, and a stalled answer never goes on.
-    let limits = ["--idle-timeout", "1", "--allow-invalid", "--out", "run"];
-    workplace.run(&[&start[..], &limits, more].concat());
+    workplace.run(&[&start[..], &["--allow-invalid", "--out", "run"], more].concat());
     workplace.export("run")
 }
 
@@ -103,7 +101,11 @@ fn is_as_its_entry_says(row: &Value, kind: &Kind) {
     let found: Vec<&str> =
         row["warnings"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
     let wanted = kind.warnings.names();
-    assert!(wanted.iter().all(|name| found.contains(name)), "{}: {row}", kind.name);
+    // A server that is late enough lets the bursts of an answer become one.
+    let is_found = |name: &&str| {
+        found.contains(name) || (*name == "bursty_delivery" && found.contains(&"not_streamed"))
+    };
+    assert!(wanted.iter().all(is_found), "{}: {row}", kind.name);
     let explained = |name: &&str| wanted.contains(name) || OF_INSTANTS.contains(name);
     assert!(found.iter().all(explained), "{}: {row}", kind.name);
 }
@@ -116,11 +118,20 @@ fn a_run_reports_every_fault_as_its_entry_says() {
         let workplace = Workplace::new();
         let more = ["--fault", seen.fault, "--ground-truth", "truth.jsonl"];
         let serving = Serving::start(&workplace, &more);
-        let rows = bench(&workplace, &serving.url(), &[]);
+        // A stalled answer never goes on.
+        let more = if kind.name == "stall" { &["--idle-timeout", "1"][..] } else { &[] };
+        let rows = bench(&workplace, &serving.url(), more);
         assert_eq!(rows.len(), REQUESTS);
         for row in &rows {
             is_as_its_entry_says(row, kind);
             assert!((seen.of_row)(row), "{}: {row}", kind.name);
+        }
+        // What the engine says of them: it hears of cuts, and of nothing else.
+        let ends = [("\"length\"", Excludes::Itself), ("\"abort\"", Excludes::Ends)];
+        for (reason, ended_by) in ends {
+            let ended = if kind.excludes == ended_by { REQUESTS as f64 } else { 0.0 };
+            let told = serving.metric("vllm:request_success_total{", reason);
+            assert!((told - ended).abs() < 0.1, "{}: {reason} {told}", kind.name);
         }
         serving.end();
         let truth = wire::truth::decode(workplace.read("truth.jsonl").as_bytes()).unwrap();
