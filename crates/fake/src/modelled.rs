@@ -382,8 +382,8 @@ impl Respond for Modelled {
 
     fn pour(&mut self, now_ns: u64, piece: &mut Piece) -> bool {
         // What is cut short is counted before its end is written.
-        if let Some(cut_ns) = self.hearing.cut_ns().filter(|at_ns| *at_ns <= self.model_ns(now_ns))
-        {
+        let until_ns = self.model_ns(now_ns);
+        while let Some(cut_ns) = self.hearing.cut_ns().filter(|at_ns| *at_ns <= until_ns) {
             self.advance(cut_ns);
         }
         let poured = self.hearing.pour(self.model_ns(now_ns), self.anchor.monotonic_ns, piece);

@@ -361,7 +361,8 @@ fn fit_to_runs(matches: &ArgMatches) -> Result<Exit, Failure> {
 pub(crate) fn settings_of(argv: &[String]) -> Option<Settings> {
     let matches = command().try_get_matches_from(argv).ok()?;
     let nothing = |_: &str| None;
-    let no_config = |path: &str| Err(UsageError::new("--config", path));
+    // What the file said is in the run's settings.
+    let no_config = |_: &str| Ok(String::new());
     let of = |matches: &ArgMatches| Settings::collect(matches, nothing, no_config).ok();
     match matches.subcommand()? {
         ("bench", matches) => of(matches),

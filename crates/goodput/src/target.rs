@@ -17,6 +17,9 @@ use crate::command::simulate;
 use crate::flags::{Settings, UsageError, for_each_secret, storable_url};
 use crate::plan::{Address, Plan};
 
+/// The target of a run without an address, as a result shows it.
+pub(crate) const EMBEDDED: &str = "embedded engine";
+
 /// How long the model list may take.
 const MODELS_WITHIN: Span = Span::from_ms(10_000);
 
@@ -334,7 +337,7 @@ fn embedded(
     let url = Url::parse(&full).map_err(|error| internal(&error))?;
     let tls = tls::client_config(&tls::Trust::System).map_err(|error| internal(&error))?;
     Ok(Resolved {
-        shown: "embedded engine".to_owned(),
+        shown: EMBEDDED.to_owned(),
         targets: vec![Target { url, tls }],
         model,
         engine: Some(described),

@@ -3,6 +3,7 @@
 
 use crate::definition::Endpoint;
 use crate::fairness::Isolated;
+use crate::gap_counts::GapCounts;
 use crate::metric::Text;
 use crate::request::Settings;
 use crate::slo::Slo;
@@ -47,6 +48,8 @@ pub struct RunFacts {
     pub as_reported: Vec<(String, f64)>,
     /// Latencies of labels that had the server for themselves, from other runs.
     pub isolated: Vec<Isolated>,
+    /// The gaps of all requests that ended well, where events were not kept.
+    pub gap_counts: Option<GapCounts>,
     /// True when the run was interrupted.
     pub interrupted: bool,
 }

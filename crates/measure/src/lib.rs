@@ -10,6 +10,7 @@ pub mod conversations;
 pub mod definition;
 pub mod facts;
 pub mod fairness;
+pub mod gap_counts;
 pub mod goodput;
 pub mod hardware;
 pub mod metric;

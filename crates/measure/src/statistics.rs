@@ -110,9 +110,28 @@ impl Distribution {
         let squares: f64 = spans_us.iter().map(|us| (f64::from(*us) - mean_us).powi(2)).sum();
         distribution.mean = Some(mean_us / 1e3);
         distribution.std = Some((squares / n as f64).sqrt() / 1e3);
-        let known = |q| quantile::linear_of(n, ms, q).map(|value| (value, value));
-        distribution.file_percentiles(n, extra, |q| known(q).unwrap_or((f64::NAN, f64::NAN)));
+        distribution.fill_exact(n, ms, extra);
         distribution
+    }
+
+    /// The percentiles of `n` samples in milliseconds that are sorted and read
+    /// one by one; mean, spread and ends are the caller's.
+    pub(crate) fn of_sorted(
+        n: usize,
+        ms: impl Fn(usize) -> f64 + Copy,
+        undefined: Vec<(Undefined, u64)>,
+        extra: &[f64],
+    ) -> Self {
+        let mut distribution = Self::without_figures(n, undefined, extra);
+        if n > 0 {
+            distribution.fill_exact(n, ms, extra);
+        }
+        distribution
+    }
+
+    fn fill_exact(&mut self, n: usize, ms: impl Fn(usize) -> f64 + Copy, extra: &[f64]) {
+        let known = |q| quantile::linear_of(n, ms, q).map(|value| (value, value));
+        self.file_percentiles(n, extra, |q| known(q).unwrap_or((f64::NAN, f64::NAN)));
     }
 
     /// The distribution of samples of which some may be cut off or missing.

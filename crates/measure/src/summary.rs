@@ -242,9 +242,14 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     let labelled = records.iter().any(|record| !record.planned.labels.is_empty());
     let ours = (labelled && *definition != GOODPUT).then(|| look(&GOODPUT));
     let windows = Windows::of(records, facts, definition);
-    let chunk_gaps = gaps(&timed, facts);
-    let service_gaps =
-        if same_gaps(definition, &SERVICE) { chunk_gaps.clone() } else { gaps(&service, facts) };
+    // What was counted is of the whole run, whatever the definition.
+    let counted = facts.gap_counts.as_ref().map(|counts| counts.distribution(&facts.percentiles));
+    let chunk_gaps = counted.unwrap_or_else(|| gaps(&timed, facts));
+    let service_gaps = if facts.gap_counts.is_some() || same_gaps(definition, &SERVICE) {
+        chunk_gaps.clone()
+    } else {
+        gaps(&service, facts)
+    };
     let metrics = distributions(&timed, facts, definition, &chunk_gaps);
     // The first thing that a user sees of the server.
     let first = if facts.endpoint.generates() { "ttft_ms" } else { "e2el_ms" };
@@ -381,7 +386,11 @@ fn distribution(
         How::Gaps => Some(gaps.clone()),
         // What such a tool calls ITL is the gap between events, pooled.
         How::TokenGaps if definition.arrival == ArrivalMark::Choice => Some(gaps.clone()),
-        How::TokenGaps => Some(token_gaps(timed, gaps)),
+        How::TokenGaps => Some(match &facts.gap_counts {
+            // A window has no counts of its own, and no gaps either.
+            Some(counts) if gaps.n > 0 => counts.of_tokens(&facts.percentiles),
+            _ => token_gaps(timed, gaps),
+        }),
         How::Run | How::Absent(_) => None,
     }
 }

@@ -43,6 +43,9 @@ pub trait Observer {
     fn ended(&mut self, record: Record);
     /// A step has ended.
     fn step(&mut self, _replica: usize, _report: &StepReport) {}
+    /// Gaps between the arrivals of a request that ended well, in microseconds,
+    /// each with the tokens that ended it; told where events are not kept.
+    fn gaps(&mut self, _gaps: &[(u32, u32)]) {}
 }
 
 /// What is known of a request from a run that was measured.
@@ -121,6 +124,8 @@ enum Happening {
     Silent(u32),
     /// The refusal of a request reaches its client.
     Refused(u32),
+    /// The server learns that the client of a request is gone.
+    Gone(u32),
 }
 
 /// A conversation under way, or a request by itself.
@@ -146,6 +151,8 @@ struct UnderWay {
     last_us: i64,
     sent_us: i64,
     tokens: u32,
+    /// Where events are not kept.
+    gaps: Vec<(u32, u32)>,
 }
 
 /// The most requests under way, where there is a cap, and those that wait.
@@ -317,6 +324,11 @@ impl Run<'_> {
             }
             Happening::Silent(index) => self.look_whether_silent(index, at, observer),
             Happening::Refused(index) => self.refused(index, at, observer),
+            Happening::Gone(index) => {
+                let gone_ns = self.engine_ns(at);
+                self.cluster.abort(u64::from(index), gone_ns, &mut self.heard);
+                self.listen(observer);
+            }
         }
     }
 
@@ -396,7 +408,14 @@ impl Run<'_> {
         let sent_us = now.us();
         let refused = self.cluster.accepts(prompt_tokens, ask.limit).err();
         record.answer.message = refused.map(|refused| refused.to_string());
-        let under_way = UnderWay { record, prompt_tokens, last_us: sent_us, sent_us, tokens: 0 };
+        let under_way = UnderWay {
+            record,
+            prompt_tokens,
+            last_us: sent_us,
+            sent_us,
+            tokens: 0,
+            gaps: Vec::new(),
+        };
         self.under_way.insert(index, under_way);
         self.push(now + self.around.request_timeout, Happening::Overdue(index));
         if refused.is_some() {
@@ -423,9 +442,7 @@ impl Run<'_> {
         let Some(mut under_way) = self.under_way.remove(&index) else { return };
         under_way.record.outcome = Outcome::Failed(kind);
         under_way.record.answer.counts.server = Some(Tokens::new(under_way.tokens));
-        let gone_ns = self.engine_ns(at + self.around.one_way);
-        self.cluster.abort(u64::from(index), gone_ns, &mut self.heard);
-        self.listen(observer);
+        self.push(at + self.around.one_way, Happening::Gone(index));
         self.end(under_way, at, observer);
     }
 
@@ -447,9 +464,11 @@ impl Run<'_> {
             .tokens
             .drain(..)
             .map(|(id, at_ns, tokens)| (at_ns, Incoming::Tokens(id as u32, tokens)));
+        // Nobody waits for the end of what was given up.
         let ends = heard
             .ended
             .drain(..)
+            .filter(|(_, ended, _)| ended.finish != Finish::Abort)
             .map(|(replica, ended, at_ns)| (at_ns, Incoming::Ended(replica, ended)));
         // All of it is of one instant, and an answer's last tokens come before
         // its end.
@@ -476,6 +495,10 @@ impl Run<'_> {
         let Some(under_way) = self.under_way.get_mut(&index) else { return };
         let is_first = under_way.tokens == 0;
         under_way.tokens += tokens;
+        if !around.keep_events && !is_first {
+            let gap = u32::try_from(at.us() - under_way.last_us).unwrap_or(u32::MAX);
+            under_way.gaps.push((gap, tokens));
+        }
         under_way.last_us = at.us();
         let at_us = u32::try_from(at.us() - under_way.sent_us).unwrap_or(u32::MAX);
         let record = &mut under_way.record;
@@ -525,6 +548,9 @@ impl Run<'_> {
             Finish::Stop | Finish::Length => Outcome::Ok,
             Finish::Abort => Outcome::Cancelled,
         };
+        if record.outcome == Outcome::Ok {
+            observer.gaps(&under_way.gaps);
+        }
         self.end(under_way, at, observer);
     }
 

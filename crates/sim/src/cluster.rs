@@ -208,7 +208,7 @@ impl Cluster {
         }
         // One thread takes requests in, one after the other, so that of requests
         // that come together the first is under way before the last is read.
-        self.frontend_free_ns = self.frontend_free_ns.max(at_ns) + frontend_ns;
+        self.frontend_free_ns = self.frontend_free_ns.max(at_ns).saturating_add(frontend_ns);
         self.send(self.frontend_free_ns, at_ns, Stage::Prompt, ask);
         self.frontend_free_ns
     }
@@ -335,9 +335,9 @@ impl Cluster {
 
     /// Empties the prefix caches; false where one replica holds blocks.
     pub fn reset_prefix_cache(&mut self) -> bool {
-        let emptied: Vec<bool> =
-            self.replicas.iter_mut().map(Replica::reset_prefix_cache).collect();
-        emptied.into_iter().all(|one| one)
+        // All of them or none.
+        let free = self.replicas.iter().all(Replica::holds_nothing);
+        free && self.replicas.iter_mut().all(Replica::reset_prefix_cache)
     }
 }
 

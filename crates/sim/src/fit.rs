@@ -161,7 +161,7 @@ pub enum FitError {
         why: String,
     },
     /// A setting that is no time and no rate of the model.
-    #[error("{0} cannot be fitted; {all} can", all = FITTED.join(", "))]
+    #[error("{0}; what can be fitted: {all}", all = FITTED.join(", "))]
     NotFitted(String),
     /// A setting without a value to start from.
     #[error("{0} is 0 at the start, from where the search cannot move it; set it to a guess")]
@@ -192,11 +192,23 @@ pub struct Observed {
     nonce: RunNonce,
     given: Vec<Given>,
     measured: Figures,
-    /// When a request is given up.
-    request_timeout: Span,
-    /// From the client to the server, and back, each.
-    one_way: Span,
+    /// What was sent before, unmeasured.
+    warmup: Option<Schedule>,
+    /// What lies around the engine.
+    around: Surroundings,
+    /// Of what the engine draws.
+    seed: u64,
 }
+
+/// The longest time-outs, and nothing between client and server.
+const BARE: Surroundings = Surroundings {
+    one_way: Span::ZERO,
+    request_timeout: LONGEST,
+    idle_timeout: LONGEST,
+    is_chat: false,
+    keep_events: false,
+    default_output: client::DEFAULT_OUTPUT,
+};
 
 /// What of a run is compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -319,8 +331,8 @@ impl Observed {
         let schedule = played(requests, users, cap)
             .map_err(|error| FitError::Unplayable { run: run.clone(), why: error.to_string() })?;
         let nonce = RunNonce::new(0);
-        let (request_timeout, one_way) = (LONGEST, Span::ZERO);
-        Ok(Self { name: run, schedule, nonce, given, measured, request_timeout, one_way })
+        let (warmup, around, seed) = (None, BARE, 0);
+        Ok(Self { name: run, schedule, nonce, given, measured, warmup, around, seed })
     }
 
     /// A run whose schedule is known, so that the model has to find what was
@@ -341,17 +353,24 @@ impl Observed {
             };
         }
         let measured = Figures::of(records);
-        let (request_timeout, one_way) = (LONGEST, Span::ZERO);
+        let (warmup, around, seed) = (None, BARE, schedule.spec().seed);
         let name = name.to_owned();
-        Self { name, schedule, nonce, given, measured, request_timeout, one_way }
+        Self { name, schedule, nonce, given, measured, warmup, around, seed }
     }
 
-    /// The same, with requests given up after `request_timeout` and `one_way`
-    /// between client and server.
+    /// The same after a warm-up.
     #[must_use]
-    pub fn within(mut self, request_timeout: Span, one_way: Span) -> Self {
-        self.request_timeout = request_timeout.min(LONGEST);
-        self.one_way = one_way;
+    pub fn after(mut self, warmup: Option<Schedule>) -> Self {
+        self.warmup = warmup;
+        self
+    }
+
+    /// The same with these time-outs and `one_way` between client and server.
+    #[must_use]
+    pub fn within(mut self, request_timeout: Span, idle_timeout: Span, one_way: Span) -> Self {
+        self.around.request_timeout = request_timeout.min(LONGEST);
+        self.around.idle_timeout = idle_timeout.min(LONGEST);
+        self.around.one_way = one_way;
         self
     }
 
@@ -398,15 +417,11 @@ impl Observed {
         settings: &Settings,
         keep_events: bool,
     ) -> Result<Vec<Record>, SettingsError> {
-        let cluster = Cluster::new(settings, 0)?;
-        let around = Surroundings {
-            one_way: self.one_way,
-            request_timeout: self.request_timeout,
-            idle_timeout: self.request_timeout,
-            is_chat: false,
-            keep_events,
-            default_output: client::DEFAULT_OUTPUT,
-        };
+        let mut cluster = Cluster::new(settings, self.seed)?;
+        let around = Surroundings { keep_events, ..self.around };
+        if let Some(warmup) = &self.warmup {
+            cluster = client::run(warmup, self.nonce, cluster, around, &mut Kept(Vec::new()));
+        }
         let mut kept = Kept(Vec::with_capacity(self.given.len()));
         let given = |index: u32| self.given.get(index as usize).copied().unwrap_or_default();
         client::run_given(&self.schedule, self.nonce, cluster, around, &given, &mut kept);
@@ -573,9 +588,10 @@ impl<'a> Search<'a> {
         let mut settings = Vec::new();
         let mut begin = Vec::new();
         for name in names {
-            let setting = Setting::find(name)?;
+            let setting =
+                Setting::find(name).map_err(|error| FitError::NotFitted(error.to_string()))?;
             if !FITTED.contains(&setting.name) {
-                return Err(FitError::NotFitted(setting.name.to_owned()));
+                return Err(FitError::NotFitted(format!("{} is no time or rate", setting.name)));
             }
             let value = setting.value(start).parse().ok().filter(|value: &f64| *value > 0.0);
             begin.push(value.ok_or(FitError::NoStart(setting.name))?);

@@ -213,6 +213,11 @@ impl Replica {
         self.scheduler.abort(id, now_ns, listener)
     }
 
+    /// True while no request holds blocks.
+    pub fn holds_nothing(&self) -> bool {
+        self.scheduler.pool().free() == self.scheduler.pool().len()
+    }
+
     /// Empties the prefix cache; false, and nothing is done, while a request
     /// holds blocks.
     pub fn reset_prefix_cache(&mut self) -> bool {
@@ -287,15 +292,16 @@ impl Replica {
             }
             let mut cost = self.cost.of(&step.work);
             // The scheduler works on one step at a time.
-            self.host_free_ns = now_ns.max(self.host_free_ns) + nanoseconds(cost.host_s);
+            self.host_free_ns =
+                now_ns.max(self.host_free_ns).saturating_add(nanoseconds(cost.host_s));
             let starts_ns = self.host_free_ns.max(self.entry_free_ns);
             cost.device_s *= self.slowness(starts_ns);
             let device_ns = nanoseconds(cost.device_s).max(1);
             let stage_ns = (device_ns as f64 / self.cost.stages.max(1.0)) as u64;
             // A step cannot overtake the one before it.
             let after = self.flights.back().map_or(0, |last| last.ends_ns);
-            let ends_ns = (starts_ns + device_ns).max(after);
-            self.entry_free_ns = starts_ns + stage_ns;
+            let ends_ns = starts_ns.saturating_add(device_ns).max(after);
+            self.entry_free_ns = starts_ns.saturating_add(stage_ns);
             let busy_from = starts_ns.max(after);
             self.totals.busy_ns += ends_ns - busy_from.min(ends_ns);
             self.flights.push_back(Flight { step, starts_ns, ends_ns, cost });

@@ -599,6 +599,9 @@ const MOST_REPLICAS: u32 = 1024;
 /// The most blocks of one replica.
 const MOST_BLOCKS: u32 = 1 << 25;
 
+/// The least rate or share: times are divided by it.
+const LEAST: f64 = 1e-6;
+
 /// The largest number of anything else: a year has 3·10⁷ seconds.
 const LARGEST: f64 = 1e9;
 
@@ -639,15 +642,15 @@ fn positive_or_0(text: &str) -> Result<f64, String> {
 }
 
 fn above_0(text: &str) -> Result<f64, String> {
-    number(text, "above 0 and up to 10⁹", |n| n > 0.0)
+    number(text, "from 10⁻⁶ to 10⁹", |n| n >= LEAST)
 }
 
 fn at_least_1_times(text: &str) -> Result<f64, String> {
-    number(text, "from 1 to 10⁹", |n| n >= 1.0)
+    number(text, "from 1 to 1000", |n| (1.0..=1_000.0).contains(&n))
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    number(text, "above 0 and up to 1", |n| n > 0.0 && n <= 1.0)
+    number(text, "from 10⁻⁶ to 1", |n| (LEAST..=1.0).contains(&n))
 }
 
 fn share_or_0(text: &str) -> Result<f64, String> {

@@ -5,6 +5,7 @@ use measure::Span;
 use measure::definition::Endpoint;
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts, WorkloadFacts};
 use measure::fairness::{self, Isolated};
+use measure::gap_counts::GapCounts;
 use measure::request::Settings;
 use measure::slo::Slo;
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,8 @@ struct FactsForm {
     // Written since labels can be held against runs of their own.
     #[serde(default)]
     isolated: Vec<IsolatedForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gap_counts: Option<GapCountsForm>,
     interrupted: bool,
 }
 
@@ -308,6 +311,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             .map(|(key, value)| (key.clone(), Some(*value)))
             .collect(),
         isolated: facts.isolated.iter().map(isolated_form).collect(),
+        gap_counts: facts.gap_counts.as_ref().map(gap_counts_form),
         interrupted: facts.interrupted,
     }
 }
@@ -387,8 +391,41 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             .filter_map(|(key, value)| Some((key, value?)))
             .collect(),
         isolated: form.isolated.into_iter().map(isolated).collect(),
+        gap_counts: form.gap_counts.map(gap_counts),
         interrupted: form.interrupted,
     })
+}
+
+#[derive(Serialize, Deserialize)]
+struct GapCountsForm {
+    bins_us: Vec<(u32, u64)>,
+    sum_us: u64,
+    squares_us2: f64,
+    min_us: u32,
+    max_us: u32,
+    tokens: u64,
+}
+
+fn gap_counts_form(counts: &GapCounts) -> GapCountsForm {
+    GapCountsForm {
+        bins_us: counts.bins.iter().map(|(us, count)| (*us, *count)).collect(),
+        sum_us: counts.sum_us,
+        squares_us2: counts.squares_us2,
+        min_us: counts.min_us,
+        max_us: counts.max_us,
+        tokens: counts.tokens,
+    }
+}
+
+fn gap_counts(form: GapCountsForm) -> GapCounts {
+    GapCounts {
+        bins: form.bins_us.into_iter().collect(),
+        sum_us: form.sum_us,
+        squares_us2: form.squares_us2,
+        min_us: form.min_us,
+        max_us: form.max_us,
+        tokens: form.tokens,
+    }
 }
 
 fn isolated_form(run: &Isolated) -> IsolatedForm {

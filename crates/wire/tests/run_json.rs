@@ -7,6 +7,7 @@ use measure::facts::{
     Floor, InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts, WorkloadFacts,
 };
 use measure::fairness::Isolated;
+use measure::gap_counts::GapCounts;
 use measure::request::Settings;
 use measure::slo::{Label, Labelled, Quantity, Slo, Statistic, Term};
 use proptest::collection::vec;
@@ -99,6 +100,7 @@ fn golden_facts() -> RunFacts {
         source_duration_s: Some(60.25),
         as_reported: vec![("p99_tpot_ms".to_owned(), 20.9)],
         isolated: Vec::new(),
+        gap_counts: None,
         interrupted: true,
     }
 }
@@ -218,6 +220,20 @@ fn text() -> impl Strategy<Value = String> {
 fn number() -> impl Strategy<Value = f64> {
     use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
     POSITIVE | NEGATIVE | NORMAL | SUBNORMAL | ZERO
+}
+
+fn gap_counts() -> impl Strategy<Value = GapCounts> {
+    let bins = vec((any::<u32>(), any::<u64>()), 0..5);
+    (bins, any::<u64>(), number(), any::<[u32; 2]>(), any::<u64>()).prop_map(
+        |(bins, sum_us, squares_us2, [min_us, max_us], tokens)| GapCounts {
+            bins: bins.into_iter().collect(),
+            sum_us,
+            squares_us2,
+            min_us,
+            max_us,
+            tokens,
+        },
+    )
 }
 
 prop_compose! {
@@ -340,6 +356,7 @@ prop_compose! {
         source_duration_s in option::of(number()),
         as_reported in vec((text(), number()), 0..4),
         isolated in vec(([text(), text(), text()], number()), 0..3),
+        gap_counts in option::of(gap_counts()),
     ) -> RunFacts {
         let isolated = isolated.into_iter().map(|([name, value, run_id], ms)| Isolated {
             name, value, run_id, figures_ms: vec![("ttft_ms", "p50", ms), ("e2el_ms", "p99", ms)],
@@ -355,7 +372,7 @@ prop_compose! {
             settings: Settings { stall_ms, reading_tok_s, events_kept },
             percentiles, instrument,
             request_timeout: timeout_us.map(Span::from_us),
-            source_duration_s, as_reported, isolated, interrupted,
+            source_duration_s, as_reported, isolated, gap_counts, interrupted,
         }
     }
 }

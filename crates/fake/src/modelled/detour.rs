@@ -3,6 +3,10 @@
 
 use crate::faults::{Cut, Effect, Fault};
 
+/// Comments that leave together at most: a proxy that holds them for an hour keeps
+/// no more.
+const MOST_COMMENTS: u64 = 10_000;
+
 /// What leaves of a streamed answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -177,15 +181,16 @@ impl Detour {
         self.comments.map(|comments| self.flushed_ns(comments.next_ns))
     }
 
-    /// Takes the comments that are due, and gives how many they are.
-    pub(super) fn take_comments(&mut self, now_ns: u64) -> usize {
-        let mut count = 0;
-        while self.comment_ns().is_some_and(|at_ns| at_ns <= now_ns)
-            && let Some(comments) = &mut self.comments
-        {
-            comments.next_ns += comments.every_ns;
-            count += 1;
+    /// Takes the comments that are due, and gives how many they are: of those that
+    /// were held for long the last ones only.
+    pub(super) fn take_comments(&mut self, now_ns: u64) -> u64 {
+        if self.comment_ns().is_none_or(|at_ns| at_ns > now_ns) {
+            return 0;
         }
-        count
+        let Some(comments) = &mut self.comments else { return 0 };
+        let every_ns = comments.every_ns.max(1);
+        let count = now_ns.saturating_sub(comments.next_ns) / every_ns + 1;
+        comments.next_ns += count * every_ns;
+        count.min(MOST_COMMENTS)
     }
 }

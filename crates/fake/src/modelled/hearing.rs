@@ -200,6 +200,19 @@ struct Held {
     cuts: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
+impl Held {
+    /// Forgets what is held of answers that are over, once it is most of it.
+    fn forget(&mut self, under_way: &HashMap<u64, UnderWay>) {
+        if self.due.len() + self.cuts.len() > FEWEST_HELD + 64 * under_way.len() {
+            self.due.retain(|Reverse((_, id))| under_way.contains_key(id));
+            self.cuts.retain(|Reverse((_, id))| under_way.contains_key(id));
+        }
+    }
+}
+
+/// Held parts below which none is looked at for being of an answer that is over.
+const FEWEST_HELD: usize = 4096;
+
 /// What was heard of the model.
 #[derive(Debug)]
 pub(super) struct Hearing {
@@ -311,6 +324,7 @@ impl Hearing {
     pub(super) fn leaves(&mut self, id: u64, was_under_way: bool) {
         self.aborted(id, was_under_way);
         self.under_way.remove(&id);
+        self.held.forget(&self.under_way);
     }
 
     /// The engine was told that nobody waits for an answer any more.

@@ -122,6 +122,7 @@ fn measure(
                 ..InstrumentFacts::default()
             },
             notes: Vec::new(),
+            gap_counts: None,
         })
     })?;
     drop(resolved.embedded);

@@ -326,6 +326,7 @@ fn facts(level: &Level, schedule: &Schedule, instrument: &Instrument) -> RunFact
         source_duration_s: None,
         as_reported: Vec::new(),
         isolated: Vec::new(),
+        gap_counts: None,
         interrupted: false,
     }
 }

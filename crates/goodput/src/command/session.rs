@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use drive::{Early, Happening};
 use measure::definition::{Definition, Endpoint};
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts};
+use measure::gap_counts::GapCounts;
 use measure::request::Settings as MetricSettings;
 use measure::summary::{Summary, summarise};
 use measure::validity::Verdict;
@@ -101,6 +102,8 @@ pub(super) struct Generated {
     pub(super) instrument: InstrumentFacts,
     /// What it has to say of itself.
     pub(super) notes: Vec<String>,
+    /// Gaps between tokens, where no rows hold them.
+    pub(super) gap_counts: Option<GapCounts>,
 }
 
 /// A run that is over.
@@ -165,6 +168,7 @@ impl Session<'_> {
             ..generated.instrument.clone()
         };
         facts.workload.notes.extend(generated.notes.iter().cloned());
+        facts.gap_counts.clone_from(&generated.gap_counts);
         let (records, directory) = writer.into_parts();
         self.finish(facts, generated, records, &directory, path, unwritten)
     }
@@ -257,6 +261,7 @@ impl Session<'_> {
             source_duration_s: None,
             as_reported: Vec::new(),
             isolated: self.plan.isolated.clone(),
+            gap_counts: None,
             interrupted: true,
         }
     }

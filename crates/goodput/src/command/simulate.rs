@@ -2,6 +2,8 @@
 
 use drive::Happening;
 use measure::facts::InstrumentFacts;
+use measure::gap_counts::GapCounts;
+use measure::slo::{Quantity, Slo, Term};
 use measure::{At, Record, Span};
 use report::number::{percent, short};
 use sim::client::{self, Observer, Surroundings};
@@ -46,7 +48,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         Session { command, settings, plan: &plan, schedule: &schedule, run_id, started_at };
     let keep_events = !settings.is_on("no-events");
     let known = Known {
-        target: "engine model".to_owned(),
+        target: TARGET.to_owned(),
         engine: Some(described(&engine)),
         model: plan.model.clone().unwrap_or_else(|| engine.model.id.to_string()),
         simulated: true,
@@ -66,13 +68,15 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         cluster = client::run(&warmup, nonce, cluster, around, &mut Unheard);
     }
     let finished = session.record(known, directory, |sink| {
-        let mut told = Told { sink, now: At::ZERO };
-        let (before, began_ns) = (cluster.totals(), cluster.now_ns());
+        let began_ns = cluster.now_ns();
+        let mut told = Told { sink, now: At::ZERO, began_ns, gaps: GapCounts::default() };
+        let before = cluster.totals();
         let after = client::run(&schedule, nonce, cluster, around, &mut told);
         let length_s = (after.now_ns() - began_ns) as f64 / 1e9;
         let note = worked(&engine, &after.totals().since(&before), length_s);
         Ok(Generated {
             notes: vec![note],
+            gap_counts: (!keep_events).then(|| std::mem::take(&mut told.gaps)),
             anchor_ns: 0,
             early: None,
             instrument: InstrumentFacts {
@@ -121,6 +125,9 @@ impl Observer for Unheard {
     fn ended(&mut self, _: Record) {}
 }
 
+/// What answers, as a result shows it.
+pub(super) const TARGET: &str = "engine model";
+
 /// Where stamps come from when no clock is read.
 pub(super) const VIRTUAL: &str = "virtual";
 
@@ -128,6 +135,9 @@ pub(super) const VIRTUAL: &str = "virtual";
 struct Told<'a> {
     sink: &'a mut dyn FnMut(Happening),
     now: At,
+    /// The engine's instant at which the run begins.
+    began_ns: u64,
+    gaps: GapCounts,
 }
 
 impl Observer for Told<'_> {
@@ -136,8 +146,12 @@ impl Observer for Told<'_> {
         (self.sink)(Happening::Ended(Box::new(record)));
     }
 
+    fn gaps(&mut self, gaps: &[(u32, u32)]) {
+        gaps.iter().for_each(|(gap_us, tokens)| self.gaps.add(*gap_us, *tokens));
+    }
+
     fn step(&mut self, _replica: usize, report: &StepReport) {
-        let now = At::from_us((report.ends_ns / 1_000) as i64);
+        let now = At::from_us((report.ends_ns.saturating_sub(self.began_ns) / 1_000) as i64);
         // Progress is for people; a tick for each step would be too many.
         if now > self.now + Span::from_ms(1_000) {
             self.now = now;
@@ -171,6 +185,12 @@ fn check(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
     if plan.spec.pictures.is_some() {
         let rule = "sim run models prompts of text: it does not know what a picture costs";
         return Err(UsageError::new("--dataset-name", rule).into());
+    }
+    let by_gaps = |term: &Term| matches!(term.quantity, Quantity::Icl(_) | Quantity::Itl(_));
+    if settings.is_on("no-events") && plan.slo.iter().flat_map(Slo::all_terms).any(by_gaps) {
+        let rule =
+            "keeps no gaps of a request, and the objective has a limit of them; leave one out";
+        return Err(UsageError::new("--no-events", rule).into());
     }
     let unheeded = UNHEEDED.iter().filter(|(flag, _)| settings.has(flag));
     let unheeded: Vec<UsageError> = unheeded

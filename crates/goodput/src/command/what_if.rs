@@ -19,8 +19,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::{Settings, UsageError};
 use crate::plan::engine::Engine;
-use crate::plan::{self, engine, objective};
-use crate::{cli, output};
+use crate::plan::{self, Plan, engine, objective};
+use crate::{cli, output, target};
 
 /// What the command takes.
 pub(crate) struct Arguments<'a> {
@@ -41,7 +41,12 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let unheeded = settings.typed().filter(|flag| !HEEDED.contains(flag));
     let unheeded: Vec<UsageError> = unheeded
         .map(|flag| {
-            let rule = "is the run's own with --like, and cannot be changed";
+            let heeded: Vec<String> = HEEDED.iter().map(|flag| format!("--{flag}")).collect();
+            let rule = format!(
+                "means nothing with --like, which takes {} and --gpu-price-per-hour; the load is the \
+                 run's own",
+                heeded.join(", ")
+            );
             UsageError::new(format!("--{flag}"), rule)
         })
         .collect();
@@ -81,6 +86,12 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// True where the run's own flags say which engine model answered it: it had no
+/// address.
+fn has_own_engine(run: &Read) -> bool {
+    run.facts.simulated && [simulate::TARGET, target::EMBEDDED].contains(&run.facts.target.as_str())
+}
+
 /// The flags that made the run; none where this version does not take its
 /// command line.
 fn own_settings(run: &Read) -> Option<Settings> {
@@ -98,14 +109,17 @@ fn observed(
     notes: &mut Vec<String>,
 ) -> Result<Observed, Failure> {
     let id = &run.facts.run_id;
-    let timeout = run.facts.request_timeout.unwrap_or(Span::from_ms(600_000));
     let one_way = own.map_or(Ok(Span::ZERO), simulate::one_way)?;
     let whole = !run.facts.interrupted
         && run.records.iter().all(|record| record.outcome != Outcome::Cancelled);
+    let timeout = run.facts.request_timeout.unwrap_or(Span::from_ms(600_000));
+    let mut idle_timeout = timeout;
     let observed = match own.filter(|_| whole).and_then(|own| schedule(own, run)) {
-        Some(schedule) => {
+        Some((plan, schedule)) => {
+            idle_timeout = plan.idle_timeout;
             let nonce = RunNonce::new(schedule.spec().seed);
-            Observed::of_schedule(id, schedule, nonce, &run.records)
+            let warmup = plan::warmup(&plan, &schedule);
+            Observed::of_schedule(id, schedule, nonce, &run.records).after(warmup)
         }
         None => {
             let why = if whole { "its schedule cannot be drawn again" } else { "it was stopped" };
@@ -116,15 +130,15 @@ fn observed(
             Observed::of(id, &run.records, &run.facts.load).map_err(fit_error)?
         }
     };
-    Ok(observed.within(timeout, one_way))
+    Ok(observed.within(timeout, idle_timeout, one_way))
 }
 
 /// The schedule of a run, drawn again from its flags; none where that gives
 /// another one.
-fn schedule(own: &Settings, run: &Read) -> Option<Schedule> {
+fn schedule(own: &Settings, run: &Read) -> Option<(Plan, Schedule)> {
     let plan = plan::resolve(own, open).ok()?;
     let (schedule, _) = bench::draw(&plan).ok()?;
-    (schedule.hash() == run.facts.load.schedule_hash).then_some(schedule)
+    (schedule.hash() == run.facts.load.schedule_hash).then_some((plan, schedule))
 }
 
 /// The engine of the run: the one that is described, the one that made it, or
@@ -139,7 +153,7 @@ fn baseline(
         return Ok(engine::engine(Some(described), &[], &open)?);
     }
     let id = &run.facts.run_id;
-    if run.facts.simulated {
+    if has_own_engine(run) {
         let own = own.ok_or_else(|| {
             let rule = format!(
                 "is needed: this version does not take the command line of run {id}, so the engine \

@@ -957,7 +957,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "no-events",
         Nothing,
         Ours,
-        "Of sim run: keep the first and the last event of each request only; gaps between tokens are not known then",
+        "Of sim run: keep the first and the last event of each request only; gaps between tokens are counted in bins then",
     ),
     flag(
         CLIENT,

@@ -98,16 +98,25 @@ fn settings_that_cannot_be_are_refused_with_the_arithmetic() {
 }
 
 #[test]
-fn without_events_gaps_are_absent_and_nothing_else_changes() {
+fn without_events_gaps_are_counted_and_nothing_else_changes() {
     let workplace = Workplace::new();
     let (all, few) = (simulated(&workplace, &[]), simulated(&workplace, &["--no-events"]));
     for metric in ["ttft_ms", "tpot_ms", "e2el_ms"] {
         assert_eq!(all["metrics"][metric], few["metrics"][metric], "{metric}");
     }
-    assert_eq!(few["metrics"]["icl_ms"]["n"], 0);
-    assert!(few["metrics"]["icl_ms"]["p99"].is_null());
-    let report = workplace.run(&["report", few["run_id"].as_str().unwrap()]);
-    assert!(report.out.contains("only the first and last events were kept"), "{}", report.out);
+    let figure =
+        |run: &Value, metric: &str, name: &str| run["metrics"][metric][name].as_f64().unwrap();
+    for metric in ["icl_ms", "itl_ms"] {
+        for name in ["n", "mean", "p50", "p90", "p99", "max"] {
+            let (exact, counted) = (figure(&all, metric, name), figure(&few, metric, name));
+            assert!((counted / exact - 1.0).abs() < 0.0006, "{metric} {name}: {counted}, {exact}");
+        }
+    }
+    // What needs each request's own gaps is not known.
+    assert!(few["metrics"]["stall_ms"]["p99"].is_null());
+    let told = workplace.run(&["report", few["run_id"].as_str().unwrap(), "--json", "-"]);
+    let again: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(again["metrics"], few["metrics"], "counts are kept with the run");
 }
 
 #[test]
@@ -253,6 +262,8 @@ fn what_a_model_cannot_heed_is_refused_by_name() {
     let workplace = Workplace::new();
     let told = refused(&workplace, &["run", "--max-errors", "3", "--save-text"]);
     assert!(told.contains("--max-errors") && told.contains("--save-text"), "{told}");
+    let told = refused(&workplace, &["run", "--no-events", "--slo", "icl.p99 <= 50ms"]);
+    assert!(told.contains("keeps no gaps of a request"), "{told}");
     let told = refused(&workplace, &["run", "--gpu-price-per-hour", "3"]);
     assert!(told.contains("belongs to --like RUN"), "{told}");
     let told = refused(&workplace, &["run", "--isl", "5000", "--set", "max_model_len=4000"]);
@@ -261,7 +272,7 @@ fn what_a_model_cannot_heed_is_refused_by_name() {
     let told = refused(&workplace, &["run", "--like", "latest", "--isl", "20", "--html", "x.html"]);
     assert!(told.contains("--isl") && told.contains("--html"), "{told}");
     let told = refused(&workplace, &["fit", "latest", "--only", "max_num_seqs"]);
-    assert!(told.contains("--only: max_num_seqs cannot be fitted"), "{told}");
+    assert!(told.contains("--only: max_num_seqs is no time or rate"), "{told}");
     let told = refused(&workplace, &["run", "--set", "replicas=1000000"]);
     assert!(told.contains("from 1 to 1024"), "{told}");
     let blocks = refused(&workplace, &["run", "--set", "num_gpu_blocks_override=90000000"]);

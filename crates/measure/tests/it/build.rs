@@ -205,6 +205,7 @@ pub(crate) fn facts(kind: LoadKind) -> RunFacts {
         source_duration_s: None,
         as_reported: Vec::new(),
         isolated: Vec::new(),
+        gap_counts: None,
         interrupted: false,
     }
 }

@@ -113,5 +113,5 @@ fn a_run_that_says_too_little_is_refused_with_the_reason() {
     assert_eq!(unsaid, FitError::NoLengths { run: "unsaid".to_owned() });
     let runs = [observed("run", &(records, load))];
     let unknown = fit(&runs, &Settings::default(), &["scheduling_policy"]).unwrap_err();
-    assert_eq!(unknown, FitError::NotFitted("scheduling_policy".to_owned()));
+    assert_eq!(unknown, FitError::NotFitted("scheduling_policy is no time or rate".to_owned()));
 }

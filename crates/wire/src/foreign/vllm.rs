@@ -167,6 +167,7 @@ fn facts(
         source_duration_s: file.get("duration").and_then(Value::as_f64),
         as_reported,
         isolated: Vec::new(),
+        gap_counts: None,
         interrupted: false,
     }
 }
