@@ -460,22 +460,18 @@ impl Run<'_> {
     fn listen(&mut self, observer: &mut impl Observer) {
         let mut heard = std::mem::take(&mut self.heard);
         let back = self.around.one_way;
-        let tokens = heard
-            .tokens
-            .drain(..)
-            .map(|(id, at_ns, tokens)| (at_ns, Incoming::Tokens(id as u32, tokens)));
-        // Nobody waits for the end of what was given up.
-        let ends = heard
-            .ended
-            .drain(..)
-            .filter(|(_, ended, _)| ended.finish != Finish::Abort)
-            .map(|(replica, ended, at_ns)| (at_ns, Incoming::Ended(replica, ended)));
         // All of it is of one instant, and an answer's last tokens come before
         // its end.
-        let all: Vec<(u64, Incoming)> = tokens.chain(ends).collect();
-        for (at_ns, incoming) in all {
+        for (id, at_ns, tokens) in heard.tokens.drain(..) {
             let at = self.run_at(at_ns) + back;
-            self.incoming.push_back((at, incoming));
+            self.incoming.push_back((at, Incoming::Tokens(id as u32, tokens)));
+        }
+        for (replica, ended, at_ns) in heard.ended.drain(..) {
+            // Nobody waits for the end of what was given up.
+            if ended.finish != Finish::Abort {
+                let at = self.run_at(at_ns) + back;
+                self.incoming.push_back((at, Incoming::Ended(replica, ended)));
+            }
         }
         for (replica, report) in heard.steps.drain(..) {
             observer.step(replica, &report);
@@ -509,12 +505,13 @@ impl Run<'_> {
                 let carries = Carries::ROLE.with(Carries::CHOICE);
                 record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
             }
-            self.push(at + around.idle_timeout, Happening::Silent(index));
         }
-        let Some(under_way) = self.under_way.get_mut(&index) else { return };
         if around.keep_events || is_first {
             let carries = Carries::TEXT.with(Carries::CHOICE);
-            under_way.record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+            record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+        }
+        if is_first {
+            self.push(at + around.idle_timeout, Happening::Silent(index));
         }
     }
 

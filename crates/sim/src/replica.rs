@@ -47,38 +47,35 @@ pub struct Totals {
 
 impl Totals {
     /// Both together.
-    pub(crate) fn and(self, other: &Self) -> Self {
-        Self {
-            steps: self.steps + other.steps,
-            busy_ns: self.busy_ns + other.busy_ns,
-            computed_tokens: self.computed_tokens + other.computed_tokens,
-            prefill_tokens: self.prefill_tokens + other.prefill_tokens,
-            output_tokens: self.output_tokens + other.output_tokens,
-            preemptions: self.preemptions + other.preemptions,
-            flops: self.flops + other.flops,
-            bytes: self.bytes + other.bytes,
-            compute_s: self.compute_s + other.compute_s,
-            memory_s: self.memory_s + other.memory_s,
-            collective_s: self.collective_s + other.collective_s,
-            host_s: self.host_s + other.host_s,
-        }
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        self.with(other, |a, b| a + b, |a, b| a + b)
     }
 
     /// What was done since.
     pub fn since(&self, before: &Self) -> Self {
+        self.with(before, |a, b| a - b, |a, b| a - b)
+    }
+
+    /// Each sum of this with the same of another.
+    fn with(
+        &self,
+        other: &Self,
+        count: impl Fn(u64, u64) -> u64,
+        amount: impl Fn(f64, f64) -> f64,
+    ) -> Self {
         Self {
-            steps: self.steps - before.steps,
-            busy_ns: self.busy_ns - before.busy_ns,
-            computed_tokens: self.computed_tokens - before.computed_tokens,
-            prefill_tokens: self.prefill_tokens - before.prefill_tokens,
-            output_tokens: self.output_tokens - before.output_tokens,
-            preemptions: self.preemptions - before.preemptions,
-            flops: self.flops - before.flops,
-            bytes: self.bytes - before.bytes,
-            compute_s: self.compute_s - before.compute_s,
-            memory_s: self.memory_s - before.memory_s,
-            collective_s: self.collective_s - before.collective_s,
-            host_s: self.host_s - before.host_s,
+            steps: count(self.steps, other.steps),
+            busy_ns: count(self.busy_ns, other.busy_ns),
+            computed_tokens: count(self.computed_tokens, other.computed_tokens),
+            prefill_tokens: count(self.prefill_tokens, other.prefill_tokens),
+            output_tokens: count(self.output_tokens, other.output_tokens),
+            preemptions: count(self.preemptions, other.preemptions),
+            flops: amount(self.flops, other.flops),
+            bytes: amount(self.bytes, other.bytes),
+            compute_s: amount(self.compute_s, other.compute_s),
+            memory_s: amount(self.memory_s, other.memory_s),
+            collective_s: amount(self.collective_s, other.collective_s),
+            host_s: amount(self.host_s, other.host_s),
         }
     }
 }
