@@ -43,6 +43,12 @@ fn print(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
+/// The bytes of a file that a user named, or why it cannot be read. Plans and
+/// settings are given this, so that they open nothing themselves.
+fn open(path: &str, limit: u64) -> Result<Vec<u8>, String> {
+    store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
+}
+
 /// SIGINT and SIGTERM, held back from this thread and from those that it
 /// starts from now on: one that comes before the wait begins would else end
 /// another thread, and the whole program with it.

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::{self, UsageError};
 use crate::plan::engine::engine;
-use crate::tokenizer;
+use crate::{open, tokenizer};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,10 +105,6 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 const WHOLE: &str = "is not a whole number";
 
-fn read(path: &str, limit: u64) -> Result<Vec<u8>, String> {
-    store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
-}
-
 /// What was given, and what is wrong with it.
 struct Given<'a> {
     matches: &'a ArgMatches,
@@ -143,7 +139,7 @@ impl<'a> Given<'a> {
     }
 
     fn tokenizer(&mut self) -> Option<Arc<dyn Tokenizer>> {
-        self.read("tokenizer", |name| tokenizer::load(name, &read))
+        self.read("tokenizer", |name| tokenizer::load(name, &open))
     }
 
     /// The first of these that was given.
@@ -206,7 +202,7 @@ impl<'a> Given<'a> {
         let usual = fake::ModelledConfig::default();
         let set: Vec<String> =
             self.matches.get_many::<String>("set").unwrap_or_default().cloned().collect();
-        let engine = engine(self.text("engine"), &set, &read)
+        let engine = engine(self.text("engine"), &set, &open)
             .map_err(|error| self.errors.push(error))
             .unwrap_or_default();
         engine.notes.iter().for_each(|note| crate::say(note));

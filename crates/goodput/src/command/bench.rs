@@ -21,21 +21,18 @@ use crate::failure::Failure;
 use crate::flags::{Settings, UsageError};
 use crate::plan::{self, Address, Plan};
 use crate::target::{self, Resolved, Unresolved};
-use crate::{cache, host, inquiry, output};
+use crate::{cache, host, inquiry, open, output};
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let settings = &with_seed(settings.clone())?;
-    let read = |path: &str, limit: u64| {
-        store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
-    };
     for flag in ["network", "no-events"] {
         if settings.has(flag) {
             let rule = "is for goodput sim run: bench measures what comes over a socket";
             return Err(UsageError::new(format!("--{flag}"), rule).into());
         }
     }
-    let mut plan = plan::resolve(settings, read).map_err(Failure::usage)?;
+    let mut plan = plan::resolve(settings, open).map_err(Failure::usage)?;
     let (mut schedule, mut notes) = draw(&plan)?;
     plan::objective::name_labels(&mut plan, &schedule)?;
     plan.isolated = isolated(settings.all("isolated"), settings.text("runs-dir"))?;

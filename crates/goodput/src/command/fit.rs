@@ -6,11 +6,12 @@ use sim::fit::{self, Figures, Fit, FitError, Observed};
 use wire::engine::{Engine, FittedSetting, VERSION};
 
 use crate::command::report as kept;
+use crate::command::simulate::set_error;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::UsageError;
-use crate::output;
 use crate::plan::engine;
+use crate::{open, output};
 
 /// What `sim fit` takes.
 pub(crate) struct Arguments<'a> {
@@ -60,11 +61,6 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Opens a file for the settings.
-pub(crate) fn open(path: &str, limit: u64) -> Result<Vec<u8>, String> {
-    store::read_file(path.as_ref(), limit).map_err(|error| error.to_string())
-}
-
 /// A run that is kept, ready to be played again.
 fn observed(name: &str, runs_dir: Option<&str>) -> Result<Observed, Failure> {
     let run = kept::read(name, runs_dir)?;
@@ -74,7 +70,7 @@ fn observed(name: &str, runs_dir: Option<&str>) -> Result<Observed, Failure> {
 pub(crate) fn fit_error(error: FitError) -> Failure {
     match error {
         FitError::NotFitted(_) | FitError::NoStart(_) => UsageError::new("--only", error).into(),
-        FitError::Settings(error) => UsageError::new("--set", error).into(),
+        FitError::Settings(error) => set_error(error),
         other => Failure::new(Exit::Usage, other),
     }
 }

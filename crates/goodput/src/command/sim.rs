@@ -6,6 +6,7 @@ use std::path::Path;
 use fake::engine::Anchor;
 use fake::{CaseBook, Config, EngineConfig, Listen, Modelled, ModelledConfig, Server};
 
+use crate::command::simulate::set_error;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -42,7 +43,7 @@ pub(crate) fn serve(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let started = match &arguments.serves {
         Serves::Modelled(config) => {
             what = format!(", {}", described(&config.settings)?);
-            let model = Modelled::new((**config).clone(), Anchor::now()).map_err(impossible)?;
+            let model = Modelled::new((**config).clone(), Anchor::now()).map_err(set_error)?;
             Server::start_with(listen, model)
         }
         Serves::Fixed(engine) => Server::start(Config { listen, engine: engine.clone() }),
@@ -60,13 +61,9 @@ pub(crate) fn serve(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn impossible(error: sim::SettingsError) -> Failure {
-    crate::flags::UsageError::new("--set", error).into()
-}
-
 /// The model, what it runs on, and what its cache holds.
 fn described(settings: &sim::Settings) -> Result<String, Failure> {
-    let blocks = settings.blocks().map_err(impossible)?;
+    let blocks = settings.blocks().map_err(set_error)?;
     let replicas = settings.replicas + settings.prefill_replicas;
     let each = if replicas > 1 { " each" } else { "" };
     Ok(format!(

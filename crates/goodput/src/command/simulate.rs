@@ -13,14 +13,13 @@ use wire::api::{Api, Yields};
 use workload::prompt::RunNonce;
 
 use crate::command::bench;
-use crate::command::fit::open;
 use crate::command::report::isolated;
 use crate::command::session::{Generated, Known, Outputs, Session, directory, new_id};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::{self, Settings, UsageError};
-use crate::inquiry;
 use crate::plan::{self, Plan};
+use crate::{inquiry, open};
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
@@ -201,7 +200,7 @@ fn check(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
     if unheeded.is_empty() { Ok(()) } else { Err(Failure::usage(unheeded)) }
 }
 
-fn set_error(error: sim::SettingsError) -> Failure {
+pub(crate) fn set_error(error: sim::SettingsError) -> Failure {
     UsageError::new("--set", error).into()
 }
 

@@ -12,7 +12,7 @@ use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 
 use crate::command::bench;
-use crate::command::fit::{fit_error, off, open, unknown_cache, words};
+use crate::command::fit::{fit_error, off, unknown_cache, words};
 use crate::command::report::{self as kept, Read};
 use crate::command::simulate;
 use crate::exit::Exit;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::flags::{Settings, UsageError};
 use crate::plan::engine::Engine;
 use crate::plan::{self, Plan, engine, objective};
-use crate::{cli, output, target};
+use crate::{cli, open, output, target};
 
 /// What the command takes.
 pub(crate) struct Arguments<'a> {
@@ -71,9 +71,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     notes.append(&mut engine.notes);
     let changed = engine.settings;
     let simulated = |engine: &sim::Settings| -> Result<Summary, Failure> {
-        let records = observed
-            .records(engine, true)
-            .map_err(|error| Failure::from(UsageError::new("--set", error)))?;
+        let records = observed.records(engine, true).map_err(simulate::set_error)?;
         let facts = RunFacts { simulated: true, interrupted: false, ..run.facts.clone() };
         Ok(summarise(&records, &facts, &GOODPUT))
     };
