@@ -37,8 +37,8 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
         runs.push(observed(name, arguments.runs_dir)?);
     }
     let found = fit::fit(&runs, &start.settings, names).map_err(fit_error)?;
-    let file = described(&found, arguments.engine, &arguments.set)?;
     start.notes.iter().for_each(|note| crate::say(note));
+    let file = described(&found, start);
     for run in runs.iter().filter(|run| !run.knows_cached()) {
         crate::say(&unknown_cache(run.name()));
     }
@@ -84,22 +84,17 @@ pub(crate) fn unknown_cache(run: &str) -> String {
 }
 
 /// The file of a fit: what was given, then what was found.
-fn described(found: &Fit, given: Option<&str>, set: &[String]) -> Result<Engine, Failure> {
-    let mut settings = Vec::new();
-    if let Some(path) = given {
-        let bytes = open(path, wire::engine::MOST_BYTES).map_err(Failure::internal)?;
-        settings = wire::engine::decode(&bytes).map_err(Failure::internal)?.settings;
-    }
-    for (name, value) in set.iter().filter_map(|assignment| assignment.split_once('=')) {
+fn described(found: &Fit, start: engine::Engine) -> Engine {
+    let whole = |(name, value): (String, String)| {
         // A model's folder is found from wherever the file is read.
-        let whole = std::fs::canonicalize(value).ok().filter(|_| name == "model");
-        let value = whole.map_or_else(|| value.to_owned(), |path| path.display().to_string());
-        settings.push((name.to_owned(), value));
-    }
+        let path = std::fs::canonicalize(&value).ok().filter(|_| name == "model");
+        (name, path.map_or(value, |path| path.display().to_string()))
+    };
+    let mut settings: Vec<_> = start.assigned.into_iter().map(whole).collect();
     let fitted =
         found.fitted.iter().map(|fitted| (fitted.name.to_owned(), fitted.value.to_string()));
     settings.extend(fitted);
-    Ok(Engine {
+    Engine {
         format_version: VERSION,
         written_by: format!("goodput {}", env!("CARGO_PKG_VERSION")),
         settings,
@@ -116,7 +111,7 @@ fn described(found: &Fit, given: Option<&str>, set: &[String]) -> Result<Engine,
             .collect(),
         relative_error: Some(found.error),
         runs: found.runs.iter().map(|(name, _, _)| name.clone()).collect(),
-    })
+    }
 }
 
 /// A fit in words.
@@ -153,10 +148,7 @@ pub(crate) fn words(found: &Fit) -> String {
         for (what, measured, model) in compared(measured, model) {
             text.push_str(&format!(
                 "  {:<28} {:>10} {:>10} {:>8}\n",
-                format!(
-                    "{} {what}",
-                    name.chars().rev().take(6).collect::<Vec<_>>().iter().rev().collect::<String>()
-                ),
+                format!("{} {what}", last_of(name)),
                 short(measured),
                 short(model),
                 off(measured, model),
@@ -168,6 +160,11 @@ pub(crate) fn words(found: &Fit) -> String {
         percent(found.error)
     ));
     text
+}
+
+/// The last characters of a run's id, by which runs of one day differ.
+fn last_of(id: &str) -> &str {
+    id.char_indices().rev().nth(5).map_or(id, |(place, _)| &id[place..])
 }
 
 /// The figures of a run that people ask for: name, measured, model.

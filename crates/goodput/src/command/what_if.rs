@@ -181,7 +181,7 @@ fn baseline(
     if !observed.knows_cached() {
         notes.push(unknown_cache(id));
     }
-    Ok(Engine { settings: found.settings, notes: Vec::new() })
+    Ok(Engine { settings: found.settings, ..Engine::default() })
 }
 
 /// One line: what it is, its unit, and its value measured, in the model, and

@@ -13,6 +13,8 @@ pub(crate) type Open<'a> = &'a dyn Fn(&str, u64) -> Result<Vec<u8>, String>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Engine {
     pub(crate) settings: sim::Settings,
+    /// What was assigned to get there, name and value, in its order.
+    pub(crate) assigned: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -45,6 +47,13 @@ pub(crate) fn engine(
 impl Engine {
     /// Sets one setting. A model may be a `config.json` too, or a folder with one.
     pub(crate) fn assign(&mut self, assignment: &str, read: Open<'_>) -> Result<(), UsageError> {
+        self.set(assignment, read)?;
+        let pair = assignment.split_once('=');
+        self.assigned.extend(pair.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Ok(())
+    }
+
+    fn set(&mut self, assignment: &str, read: Open<'_>) -> Result<(), UsageError> {
         let wrong = |rule: String| UsageError::new("--set", rule);
         if let Some(path) = assignment.strip_prefix("model=").filter(|path| is_file(path)) {
             let file = Path::new(path);
