@@ -20,6 +20,7 @@ impl From<Text> for Said {
 
 /// The same values put into an English and a Chinese sentence. A value that is
 /// named behind the sentences must stand in both, or this does not compile.
+#[macro_export]
 macro_rules! said {
     ($en:literal, $zh:literal $(, $name:ident = $value:expr)* $(,)?) => {
         $crate::said::Said {
@@ -29,4 +30,4 @@ macro_rules! said {
     };
 }
 
-pub(crate) use said;
+pub use crate::said;

@@ -8,8 +8,10 @@ use crate::conversations::{Conversations, conversations};
 use crate::definition::{
     ArrivalMark, Definition, GOODPUT, SERVICE, ThroughputWindow, WithoutSamples,
 };
+use crate::efficiency::Efficiency;
 use crate::facts::{LoadKind, RunFacts};
 use crate::fairness::{Fairness, fairness};
+use crate::finding::{Finding, Lint};
 use crate::goodput::{Goodput, goodput, goodput_window};
 use crate::metric::{How, METRICS, Metric, Text};
 use crate::outcome::{FailureKind, Outcome};
@@ -18,7 +20,9 @@ use crate::record::{Carries, Record, TokensSource, Warnings};
 use crate::replay::{Fidelity, fidelity};
 use crate::request::{Timed, Value};
 use crate::said::{Said, said};
+use crate::signal::Signals;
 use crate::slices::{Slices, slices};
+use crate::stage::Stages;
 use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
 use crate::undefined::Undefined;
 use crate::unit::{PerSecond, Span};
@@ -70,10 +74,28 @@ pub struct Summary {
     pub validity: Validity,
     /// What makes the result weaker than it looks.
     pub caveats: Vec<Caveat>,
+    /// What was seen inside the server and what follows from it. It is the
+    /// business of `insight`, which fills it in after the figures are there.
+    pub inside: Inside,
     /// What was not measured: key and reason.
     pub absent: Vec<(String, Said)>,
     /// Warnings about the form of answers, and how many had each.
     pub answer_warnings: Vec<(&'static str, u64)>,
+}
+
+/// What was seen inside the server, and what it means.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inside {
+    /// What was scraped over the measured window; none without server metrics.
+    pub signals: Option<Signals>,
+    /// The split of TTFT.
+    pub stages: Stages,
+    /// Shares of peaks, memory, energy, money.
+    pub efficiency: Efficiency,
+    /// Causes, the first explains most; none where nobody looked.
+    pub findings: Option<Vec<Finding>>,
+    /// Numbers that are easily misread.
+    pub lints: Vec<Lint>,
 }
 
 /// Counts of outcomes; they partition the schedule.
@@ -284,6 +306,7 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
         caveats: Vec::new(),
         slices,
         conversations: conversations(records, &facts.percentiles),
+        inside: Inside::default(),
         absent: Vec::new(),
         answer_warnings: answer_warnings(records),
         facts: facts.clone(),

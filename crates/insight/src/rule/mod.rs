@@ -1,0 +1,118 @@
+//! The rules: one file each, each a value with its words and its judgement.
+
+mod seat_limit;
+
+use measure::finding::{Class, Confidence, Direction, Evidence, Finding, From};
+use measure::metric::Text;
+use measure::said::Said;
+use measure::stage::Stages;
+
+use crate::view::View;
+
+/// A cause that can be told from what a run shows.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable id.
+    pub id: &'static str,
+    /// Its letter and number in the rule base: `Q1`.
+    pub code: &'static str,
+    /// Where the bottleneck lies.
+    pub class: Class,
+    /// The cause in a few words.
+    pub title: Text,
+    /// What the client sees, with the ratios.
+    pub symptom: Text,
+    /// What the server must show.
+    pub required: Text,
+    /// The experiment that tells this cause from those that look alike.
+    pub check: Text,
+    /// The same as a command; `{target}` is the run's target.
+    pub command: &'static str,
+    /// What to change.
+    pub advice: &'static [Advice],
+    /// Keys of the metrics that must improve.
+    pub improves: &'static [&'static str],
+    /// False where it was tested on made data only.
+    pub seen_live: bool,
+    /// Whether it is the cause here.
+    pub judge: fn(&View<'_>, &Stages) -> Option<Case>,
+}
+
+/// Something to change, and how engines name it.
+#[derive(Debug)]
+pub struct Advice {
+    /// What to do, and what it costs.
+    pub text: Text,
+    /// Flags by engine key: `("vllm", "--max-num-seqs")`.
+    pub flags: &'static [(&'static str, &'static str)],
+}
+
+/// What a rule found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// How sure.
+    pub confidence: Confidence,
+    /// How much of what is wrong it explains, 0 to 1.
+    pub share: f64,
+    /// What happens here, in a sentence with the numbers.
+    pub says: Said,
+    /// The numbers for it.
+    pub evidence: Vec<Evidence>,
+    /// The numbers against it.
+    pub against: Vec<Evidence>,
+    /// What is missing to be sure.
+    pub missing: Vec<Said>,
+}
+
+/// Every rule.
+pub static RULES: &[&Rule] = &[&seat_limit::RULE];
+
+/// The rule of this id or code.
+pub fn find(word: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|rule| rule.id == word || rule.code.eq_ignore_ascii_case(word))
+}
+
+/// What the rules find, ordered by how sure they are and how much they explain.
+pub fn findings(view: &View<'_>, stages: &Stages) -> Vec<Finding> {
+    let mut found: Vec<Finding> = RULES
+        .iter()
+        .filter_map(|rule| Some(finding(rule, (rule.judge)(view, stages)?, view)))
+        .collect();
+    found.sort_by(|a, b| {
+        b.confidence.cmp(&a.confidence).then(b.share.total_cmp(&a.share)).then(a.rule.cmp(b.rule))
+    });
+    found
+}
+
+fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
+    let engine = view.signals().and_then(|signals| signals.engine);
+    let directions = rule.advice.iter().map(|advice| {
+        let flag = advice.flags.iter().find(|(key, _)| Some(*key) == engine);
+        Direction { text: advice.text.into(), flag: flag.map(|(_, flag)| (*flag).to_owned()) }
+    });
+    let command = rule.command.replace("{target}", &view.summary.facts.target);
+    let experiment = Said {
+        en: format!("{}: {command}", rule.check.en),
+        zh: format!("{}：{command}", rule.check.zh),
+    };
+    Finding {
+        rule: rule.id,
+        class: rule.class,
+        confidence: case.confidence,
+        title: rule.title.into(),
+        says: case.says,
+        evidence: case.evidence,
+        against: case.against,
+        missing: case.missing,
+        experiment: (!rule.command.is_empty()).then_some(experiment),
+        directions: directions.collect(),
+        improves: rule.improves,
+        share: case.share,
+        seen_live: rule.seen_live,
+    }
+}
+
+/// A number of the evidence.
+fn number(what: Said, value: f64, unit: &'static str, from: From) -> Evidence {
+    Evidence { what, value, unit, from }
+}
