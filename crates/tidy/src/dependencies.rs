@@ -57,7 +57,8 @@ pub const ALLOWED: &[(&str, &str)] = &[
 /// needs; 214 before `tokens` and the `tokenizers` library, whose normalisers,
 /// regular expressions and models have to be those that servers use; 262 before
 /// the encoders of PNG and JPEG, and the decoders that hold them to account; 271
-/// before `sim` and the bench of its speed.
+/// before `sim` and the bench of its speed; 273 before `insight` and the bench of its
+/// judgement.
 pub const LOCKED: usize = 275;
 
 /// Packages that are used and not in `allowed`, or the reverse.
