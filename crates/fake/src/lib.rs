@@ -9,7 +9,8 @@
 //! Everything that is sent is a [`script`]: a list of steps with deadlines.
 //! [`engine`] makes scripts of a plan, [`modelled`] pours the tokens of the engine
 //! model as its steps end, by the detours that [`faults`] make, [`cases`] plays
-//! recorded hostile answers, [`server`] keeps the deadlines.
+//! recorded hostile answers, [`server`] keeps the deadlines. [`telemetry`] counts what
+//! the engine model tells, on either clock.
 
 pub mod cases;
 pub mod clock;
@@ -21,6 +22,7 @@ mod openai;
 pub mod request;
 pub mod script;
 pub mod server;
+pub mod telemetry;
 
 pub use cases::{CaseBook, CaseError};
 pub use engine::{Engine, EngineConfig, EngineConfigError};
@@ -29,3 +31,4 @@ pub use modelled::{Modelled, ModelledConfig};
 pub use request::{Limits, Request};
 pub use script::{Action, Break, Piece, Play, Respond, Routes, Script, Step};
 pub use server::{Config, Counters, Listen, Log, Server, StartError};
+pub use telemetry::{Scraped, Scraper, Telemetry};

@@ -14,7 +14,7 @@ use workload::{After, Load, ModelKind, Request};
 use crate::cluster::{Ask, Audience, Cluster};
 use crate::content::Content;
 use crate::replica::StepReport;
-use crate::scheduler::{Ended, Finish};
+use crate::scheduler::{Begun, Ended, Finish};
 
 /// The length of an answer whose request has no limit, tokens.
 pub const DEFAULT_OUTPUT: u32 = 128;
@@ -46,6 +46,27 @@ pub trait Observer {
     /// Gaps between the arrivals of a request that ended well, in microseconds,
     /// each with the tokens that ended it; told where events are not kept.
     fn gaps(&mut self, _gaps: &[(u32, u32)]) {}
+    /// Who watches the engine itself, if anyone does.
+    fn watcher(&mut self) -> Option<&mut dyn Watcher> {
+        None
+    }
+}
+
+/// Who watches an engine while a run goes on, as a server counts for itself: it
+/// hears of tokens and ends from the engine, before they are on their way to a
+/// client.
+pub trait Watcher: Audience {
+    /// A request came at `arrived_ns` and reaches its scheduler at `queued_ns`; its
+    /// answer has `limit` tokens at most.
+    fn submitted(&mut self, id: u64, arrived_ns: u64, queued_ns: u64, limit: u32);
+    /// The server learns that the client of a request is gone; whether the engine
+    /// was at work on it.
+    fn left(&mut self, id: u64, was_under_way: bool);
+    /// When it looks next; an instant before the run's first is taken as that.
+    fn next_look_ns(&self) -> u64;
+    /// It is `at_ns`: all that happens before has happened, and what happens then
+    /// has not. The last look of a run is just after its last event.
+    fn look(&mut self, at_ns: u64, cluster: &Cluster);
 }
 
 /// What is known of a request from a run that was measured.
@@ -100,6 +121,7 @@ pub fn run_given(
         heard: Heard::default(),
         incoming: VecDeque::new(),
         begins_ns,
+        last_ns: begins_ns,
     };
     run.begin();
     run.go(observer);
@@ -183,6 +205,8 @@ struct Run<'a> {
     incoming: VecDeque<(At, Incoming)>,
     /// The engine's instant at which the run begins.
     begins_ns: u64,
+    /// The same of the last thing that happened.
+    last_ns: u64,
 }
 
 /// What comes back from the engine.
@@ -197,6 +221,41 @@ struct Heard {
     tokens: Vec<(u64, u64, u32)>,
     ended: Vec<(usize, Ended, u64)>,
     steps: Vec<(usize, StepReport)>,
+}
+
+/// The client's ears, and a watcher's beside them.
+struct Both<'a, O> {
+    heard: &'a mut Heard,
+    observer: &'a mut O,
+}
+
+impl<O: Observer> Audience for Both<'_, O> {
+    fn begun(&mut self, replica: usize, begun: &Begun) {
+        if let Some(watcher) = self.observer.watcher() {
+            watcher.begun(replica, begun);
+        }
+    }
+
+    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
+        self.heard.tokens(id, at_ns, tokens);
+        if let Some(watcher) = self.observer.watcher() {
+            watcher.tokens(id, at_ns, tokens);
+        }
+    }
+
+    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
+        self.heard.ended(replica, ended, at_ns);
+        if let Some(watcher) = self.observer.watcher() {
+            watcher.ended(replica, ended, at_ns);
+        }
+    }
+
+    fn step(&mut self, replica: usize, report: &StepReport) {
+        self.heard.step(replica, report);
+        if let Some(watcher) = self.observer.watcher() {
+            watcher.step(replica, report);
+        }
+    }
 }
 
 impl Audience for Heard {
@@ -283,6 +342,7 @@ impl Run<'_> {
             let incoming = self.incoming.front().map(|(at, _)| *at);
             let client = [own, incoming].into_iter().flatten().min();
             let engine = self.cluster.next_ns();
+            self.watch(client, engine, observer);
             match (client, engine) {
                 (None, None) => return,
                 // What a client does at an instant the engine sees then.
@@ -297,12 +357,44 @@ impl Run<'_> {
                     }
                 }
                 (_, Some(engine)) => {
-                    self.cluster.advance(engine, &mut self.heard);
+                    let mut ears = Both { heard: &mut self.heard, observer };
+                    self.cluster.advance(engine, &mut ears);
                     self.listen(observer);
                 }
                 (Some(_), None) => unreachable!("what is first is taken above"),
             }
         }
+    }
+
+    /// Lets a watcher look at all instants until the next thing happens, and once
+    /// more when nothing does.
+    fn watch(&mut self, client: Option<At>, engine: Option<u64>, observer: &mut impl Observer) {
+        let Some(watcher) = observer.watcher() else { return };
+        let client_ns = client.filter(|at| !self.is_outdated(*at)).map(|at| self.engine_ns(at));
+        let Some(next_ns) = client_ns.into_iter().chain(engine).min() else {
+            if client.is_none() {
+                watcher.look(self.last_ns + 1_000, &self.cluster);
+            }
+            return;
+        };
+        while watcher.next_look_ns() <= next_ns {
+            watcher.look(watcher.next_look_ns().max(self.begins_ns), &self.cluster);
+        }
+        self.last_ns = self.last_ns.max(next_ns);
+    }
+
+    /// Whether all that is due to a client at this instant is the timer of a request
+    /// that has ended.
+    fn is_outdated(&self, at: At) -> bool {
+        if self.incoming.front().is_some_and(|(next, _)| *next == at) {
+            return false;
+        }
+        self.events.peek().is_some_and(|Reverse((_, _, happening))| match happening {
+            Happening::Overdue(index) | Happening::Silent(index) => {
+                !self.under_way.contains_key(index)
+            }
+            _ => false,
+        })
     }
 
     fn happen(&mut self, at: At, happening: Happening, observer: &mut impl Observer) {
@@ -318,7 +410,7 @@ impl Run<'_> {
                 }
             }
             Happening::UserFree => self.next_of_user(at),
-            Happening::Intended(session, index) => self.intend((session, index), at),
+            Happening::Intended(session, index) => self.intend((session, index), at, observer),
             Happening::Overdue(index) => {
                 self.give_up(index, at, FailureKind::TotalTimeout, observer);
             }
@@ -326,7 +418,11 @@ impl Run<'_> {
             Happening::Refused(index) => self.refused(index, at, observer),
             Happening::Gone(index) => {
                 let gone_ns = self.engine_ns(at);
-                self.cluster.abort(u64::from(index), gone_ns, &mut self.heard);
+                let mut ears = Both { heard: &mut self.heard, observer };
+                let was_under_way = self.cluster.abort(u64::from(index), gone_ns, &mut ears);
+                if let Some(watcher) = observer.watcher() {
+                    watcher.left(u64::from(index), was_under_way);
+                }
                 self.listen(observer);
             }
         }
@@ -364,17 +460,23 @@ impl Run<'_> {
         self.talks.insert(session, Talk { requests, turns, left, of_user });
     }
 
-    fn intend(&mut self, (session, index): (u32, u32), at: At) {
+    fn intend(&mut self, (session, index): (u32, u32), at: At, observer: &mut impl Observer) {
         if let Some(cap) = &mut self.cap {
             if cap.free == 0 {
                 return cap.waiting.push_back((session, index, at));
             }
             cap.free -= 1;
         }
-        self.send((session, index), at, at);
+        self.send((session, index), at, at, observer);
     }
 
-    fn send(&mut self, (session, index): (u32, u32), intended_at: At, now: At) {
+    fn send(
+        &mut self,
+        (session, index): (u32, u32),
+        intended_at: At,
+        now: At,
+        observer: &mut impl Observer,
+    ) {
         let Some(talk) = self.talks.get_mut(&session) else { return };
         let first = talk.requests[0].index;
         let place = (index - first) as usize;
@@ -425,7 +527,11 @@ impl Run<'_> {
             return self.push(back, Happening::Refused(index));
         }
         let reaches_ns = self.engine_ns(now + self.around.one_way);
-        self.cluster.submit(reaches_ns, ask);
+        let limit = ask.limit;
+        let queued_ns = self.cluster.submit(reaches_ns, ask);
+        if let Some(watcher) = observer.watcher() {
+            watcher.submitted(u64::from(index), reaches_ns, queued_ns, limit);
+        }
     }
 
     fn refused(&mut self, index: u32, at: At, observer: &mut impl Observer) {
@@ -565,7 +671,7 @@ impl Run<'_> {
             next
         });
         if let Some((session, index, intended_at)) = next {
-            self.send((session, index), intended_at, at.max(intended_at));
+            self.send((session, index), intended_at, at.max(intended_at), observer);
         }
         self.turn_ended(session, index, at, well, tokens, observer);
     }

@@ -181,9 +181,11 @@ impl Cluster {
     /// What all replicas are like together; the usage is that of the fullest.
     pub fn gauges(&self) -> Gauges {
         let all = self.replicas.iter().map(Replica::gauges);
-        all.fold(Gauges { running: 0, waiting: 0, kv_usage: 0.0 }, |sum, one| Gauges {
+        let none = Gauges { running: 0, waiting: 0, deferred: 0, kv_usage: 0.0 };
+        all.fold(none, |sum, one| Gauges {
             running: sum.running + one.running,
             waiting: sum.waiting + one.waiting,
+            deferred: sum.deferred + one.deferred,
             kv_usage: sum.kv_usage.max(one.kv_usage),
         })
     }

@@ -87,6 +87,9 @@ pub struct Gauges {
     pub running: usize,
     /// Sequences that wait.
     pub waiting: usize,
+    /// Those of them that were passed by, since there is no place for their
+    /// adapters.
+    pub deferred: usize,
     /// Share of blocks in use, 0 to 1.
     pub kv_usage: f64,
 }
@@ -190,6 +193,7 @@ impl Replica {
         Gauges {
             running: self.scheduler.running(),
             waiting: self.scheduler.waiting(),
+            deferred: self.scheduler.deferred(),
             kv_usage: self.scheduler.pool().usage(),
         }
     }

@@ -374,6 +374,9 @@ pub(crate) struct Scheduler {
     slots: HashMap<u64, u32>,
     running: Vec<u32>,
     waiting: Waiting,
+    /// Those of them that were passed by when a step was planned last: there was
+    /// no place for their adapters.
+    deferred: usize,
     /// Sequences so far.
     numbers: u64,
     prefix: PrefixCounts,
@@ -405,6 +408,7 @@ impl Scheduler {
             slots: HashMap::new(),
             running: Vec::new(),
             waiting,
+            deferred: 0,
             numbers: 0,
             prefix: PrefixCounts::default(),
         }
@@ -420,6 +424,10 @@ impl Scheduler {
 
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    pub(crate) fn deferred(&self) -> usize {
+        self.deferred.min(self.waiting())
     }
 
     pub(crate) const fn pool(&self) -> &Pool {
@@ -721,6 +729,7 @@ impl Scheduler {
             self.run(now_ns, slot, Part { new, drafted: 0 }, step);
             *budget -= new;
         }
+        self.deferred = passed.len();
         for slot in passed.into_iter().rev() {
             self.wait_again(slot);
         }

@@ -340,6 +340,7 @@ impl Hearing {
             let (gauges, prefix) = (replica.gauges(), replica.prefix());
             engine.running = gauges.running as u64;
             engine.waiting = gauges.waiting as u64;
+            engine.deferred = gauges.deferred as u64;
             engine.kv_usage = gauges.kv_usage;
             (engine.prefix_queries, engine.prefix_hits) = (prefix.queries, prefix.hits);
             engine.preemptions = replica.totals().preemptions;

@@ -132,6 +132,9 @@ pub struct EngineState {
     pub running: u64,
     /// Sequences that wait.
     pub waiting: u64,
+    /// Those of them that wait for something else than room: for a place for
+    /// their adapter.
+    pub deferred: u64,
     /// Share of blocks in use, 0 to 1.
     pub kv_usage: f64,
     /// Prompt tokens that were looked up in the prefix cache at admission.
@@ -213,6 +216,7 @@ impl EngineState {
         Self {
             running: 0,
             waiting: 0,
+            deferred: 0,
             kv_usage: 0.0,
             prefix_queries: 0,
             prefix_hits: 0,

@@ -102,11 +102,13 @@ pub(super) const FAMILIES: &[Family] = &[
     of_engine(
         "vllm:num_requests_waiting_by_reason",
         Kind::Gauge,
-        "Requests that wait: for room (capacity), or for something else (deferred), which does \
-         not happen here.",
+        "Requests that wait: for room (capacity), or for a place for their adapter (deferred).",
         Values::By(
             "reason",
-            &[("capacity", |engine| engine.waiting as f64), ("deferred", |_| 0.0)],
+            &[
+                ("capacity", |engine| engine.waiting.saturating_sub(engine.deferred) as f64),
+                ("deferred", |engine| engine.deferred as f64),
+            ],
         ),
     ),
     of_engine(
