@@ -39,6 +39,54 @@ pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[(rank.ceil() as usize).clamp(1, n) - 1])
 }
 
+/// Where a quantile lies, as far as counts by upper bounds tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FromBuckets {
+    /// Here, by interpolation inside its bucket.
+    At(f64),
+    /// At or below the first bound: how far below is not told.
+    AtMost(f64),
+    /// Between two bounds: too few buckets hold anything for an interpolation.
+    Within(f64, f64),
+    /// Above the last finite bound.
+    Above(f64),
+}
+
+/// The fewest buckets with observations between whose bounds a quantile is
+/// interpolated.
+const FEWEST_BUCKETS: usize = 3;
+
+/// The quantile `q` in [0, 1] from upper bounds, ascending, and how many
+/// observations lie at or below each, the last bound being infinite. It lies in
+/// the bucket that holds rank n·q, and is interpolated there between its bounds,
+/// as Prometheus' `histogram_quantile` does; unlike there, not where fewer than
+/// three buckets hold anything, and not in the first bucket, whose lower end is
+/// unknown. `None` without observations.
+pub fn of_buckets(cumulated: &[(f64, f64)], q: f64) -> Option<FromBuckets> {
+    let n = cumulated.last().map(|(_, count)| *count).filter(|count| *count > 0.0)?;
+    let rank = n * q.clamp(0.0, 1.0);
+    let place = cumulated.iter().position(|(_, count)| *count >= rank && *count > 0.0)?;
+    let (bound, under) = cumulated[place];
+    let (lower, before) = match place.checked_sub(1) {
+        Some(below) => cumulated[below],
+        None => (f64::NEG_INFINITY, 0.0),
+    };
+    let counts = cumulated.iter().map(|(_, count)| *count);
+    let steps = counts.clone().zip(std::iter::once(0.0).chain(counts));
+    let is_coarse = steps.filter(|(count, below)| count > below).count() < FEWEST_BUCKETS;
+    Some(match (lower.is_finite(), bound.is_finite()) {
+        (false, false) => return None,
+        (true, false) => FromBuckets::Above(lower),
+        (false, true) if is_coarse || under > rank => FromBuckets::AtMost(bound),
+        (false, true) => FromBuckets::At(bound),
+        (true, true) if is_coarse => FromBuckets::Within(lower, bound),
+        (true, true) => {
+            let share = (rank - before).max(0.0) / (under - before);
+            FromBuckets::At(lower + (bound - lower) * share)
+        }
+    })
+}
+
 /// True when `n` samples are too few for the quantile `q`: fewer than
 /// 10/(1 − q), so that fewer than ten samples lie beyond it.
 pub fn has_few_samples(n: usize, q: f64) -> bool {
@@ -94,7 +142,50 @@ mod tests {
         assert_eq!(nearest_rank(&[], 0.5), None);
     }
 
+    #[test]
+    fn q08_quantiles_of_buckets() {
+        const NONE: f64 = f64::INFINITY;
+        let h1 = [(0.1, 10.0), (0.5, 30.0), (1.0, 40.0), (NONE, 40.0)];
+        let FromBuckets::At(p50) = of_buckets(&h1, 0.5).unwrap() else { panic!("it is in reach") };
+        let FromBuckets::At(p90) = of_buckets(&h1, 0.9).unwrap() else { panic!("it is in reach") };
+        assert!((p50 - 0.3).abs() < 1e-12 && (p90 - 0.8).abs() < 1e-12, "{p50} {p90}");
+        let h2 = [(0.1, 5.0), (0.5, 9.0), (NONE, 10.0)];
+        assert_eq!(of_buckets(&h2, 0.5), Some(FromBuckets::At(0.1)));
+        assert_eq!(of_buckets(&h2, 0.3), Some(FromBuckets::AtMost(0.1)));
+        let h3 = [(0.001, 208.0), (0.01, 208.0), (NONE, 208.0)];
+        assert_eq!(of_buckets(&h3, 0.5), Some(FromBuckets::AtMost(0.001)));
+        let h5 = [(0.1, 0.0), (1.0, 0.0), (NONE, 6.0)];
+        assert_eq!(of_buckets(&h5, 0.5), Some(FromBuckets::Above(1.0)));
+        let two = [(0.1, 4.0), (0.5, 9.0), (NONE, 9.0)];
+        assert_eq!(of_buckets(&two, 0.9), Some(FromBuckets::Within(0.1, 0.5)));
+        assert_eq!(of_buckets(&[(1.0, 0.0), (NONE, 0.0)], 0.5), None);
+        assert_eq!(of_buckets(&[(NONE, 7.0)], 0.5), None);
+        assert_eq!(of_buckets(&[], 0.5), None);
+    }
+
     proptest! {
+        #[test]
+        fn a_quantile_of_buckets_holds_that_of_their_samples(
+            mut samples in prop::collection::vec(0.0f64..10.0, 1..80), q in 0.0f64..=1.0,
+        ) {
+            samples.sort_by(f64::total_cmp);
+            let bounds = [0.5, 1.0, 2.0, 4.0, 8.0, f64::INFINITY];
+            let under = |bound: f64| samples.iter().filter(|value| **value <= bound).count();
+            let cumulated = bounds.map(|bound| (bound, under(bound) as f64));
+            // The sample of this rank lies in the same bucket.
+            let rank = (q * samples.len() as f64).ceil().max(1.0) as usize;
+            let sample = samples[rank - 1];
+            let upper = bounds.into_iter().find(|bound| sample <= *bound).unwrap();
+            let lower = bounds.into_iter().rev().find(|bound| *bound < upper).unwrap_or(0.0);
+            let holds = match of_buckets(&cumulated, q).unwrap() {
+                FromBuckets::At(value) => lower <= value && value <= upper,
+                FromBuckets::AtMost(bound) => bound == upper,
+                FromBuckets::Within(below, above) => (below, above) == (lower, upper),
+                FromBuckets::Above(bound) => bound == lower,
+            };
+            prop_assert!(holds, "{q} of {samples:?}");
+        }
+
         #[test]
         fn quantiles_are_monotone_and_inside(mut samples in prop::collection::vec(-1e9f64..1e9, 1..60),
                                              a in 0.0f64..=1.0, b in 0.0f64..=1.0) {

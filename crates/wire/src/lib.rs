@@ -20,6 +20,7 @@ pub mod lengths;
 pub mod media;
 pub mod ndjson;
 pub mod notes;
+pub mod prometheus;
 pub mod reader;
 pub mod rows;
 pub mod run;
