@@ -7,8 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use report::lang::Lang;
 
 use crate::command::{
-    bench, engine_settings, explain, export, fit, import, report as report_command, runs, selftest,
-    simulate, ui, what_if,
+    bench, diagnose, engine_settings, explain, export, fit, import, report as report_command, runs,
+    selftest, simulate, ui, what_if,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -26,6 +26,15 @@ Examples:
 Without an address the embedded engine is measured, unlike vllm bench, which then goes to
 127.0.0.1:8000. Durations: a bare number is seconds, or with ms, s, m, h.";
 
+const DIAGNOSE_EXAMPLES: &str = "\
+Examples:
+  goodput diagnose latest                         findings, the one that explains most first
+  goodput diagnose latest --json -                the same as one JSON object
+  goodput explain rules                           what is looked for
+
+A finding is confirmed (the client's symptom and the server's evidence agree), likely (two kinds of
+evidence) or possible (the client's side alone). What could not be told is said, with what would tell.";
+
 fn command() -> Command {
     Command::new("goodput")
         .version(env!("CARGO_PKG_VERSION"))
@@ -34,10 +43,11 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .after_help(exit::HELP)
         .subcommand(bench_command())
+        .subcommand(diagnose_command())
         .subcommand(
             Command::new("report")
                 .about("Show a run again, recomputed from its directory, under any definition")
-                .arg(run_argument().num_args(1..).help("Path, id prefix, or latest; several with --html"))
+                .arg(run_argument().num_args(1..).help("Path, id prefix, or latest; several are shown side by side, with what differs between them"))
                 .arg(runs_dir())
                 .arg(Arg::new("json").long("json").value_name("FILE|-").help("Write the summary as one JSON object"))
                 .arg(definitions())
@@ -68,7 +78,7 @@ fn command() -> Command {
         )
         .subcommand(
             Command::new("explain")
-                .about("Explain a metric, a failure kind or a warning")
+                .about("Explain a metric, a failure kind, a warning or a rule; rules lists the rules")
                 .arg(Arg::new("word").value_name("WORD").num_args(0..))
                 .arg(lang_argument()),
         )
@@ -183,6 +193,31 @@ fn fit_command() -> Command {
         )
 }
 
+fn diagnose_command() -> Command {
+    let limits = "Judge by these limits instead of the run's own: ttft:300 tpot:60";
+    Command::new("diagnose")
+        .about("Say what limits a run, by which evidence, and what to change")
+        .after_help(DIAGNOSE_EXAMPLES)
+        .arg(run_argument())
+        .arg(runs_dir())
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .value_name("FILE|-")
+                .help("Write findings, stages, lints and what is missing as one JSON object"),
+        )
+        .arg(
+            Arg::new("goodput")
+                .long("goodput")
+                .value_name("NAME:MS")
+                .num_args(1..)
+                .action(ArgAction::Append)
+                .help(limits),
+        )
+        .arg(Arg::new("slo").long("slo").value_name("SLO").action(ArgAction::Append).help(SLO))
+        .arg(lang_argument())
+}
+
 fn ui_command() -> Command {
     Command::new("ui")
         .about("Show runs, overlays, the playground and the glossary in a browser, from this machine")
@@ -267,6 +302,19 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
                     markdown: text(matches, "markdown").as_deref(),
                     csv: text(matches, "csv").as_deref(),
                 },
+                lang: lang(text(matches, "lang").as_deref())?,
+            })
+        }
+        Some(("diagnose", matches)) => {
+            let many = |name: &str| -> Vec<&str> {
+                matches.get_many::<String>(name).unwrap_or_default().map(String::as_str).collect()
+            };
+            diagnose::run(&diagnose::Arguments {
+                run: &text(matches, "run").unwrap_or_default(),
+                runs_dir: text(matches, "runs-dir").as_deref(),
+                json: text(matches, "json").as_deref(),
+                goodput: many("goodput"),
+                slo: many("slo"),
                 lang: lang(text(matches, "lang").as_deref())?,
             })
         }

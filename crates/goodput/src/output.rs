@@ -8,6 +8,7 @@ use measure::Record;
 use measure::accuracy::{self, Truth};
 use measure::summary::Summary;
 use measure::threshold::Threshold;
+use report::document::Document;
 use report::html::{Page, PageRun};
 use report::lang::Lang;
 use report::terminal::Style;
@@ -144,12 +145,16 @@ pub(crate) fn report(
     lang: Lang,
     on_stderr: bool,
 ) -> String {
+    text(&report::content::document(summary, rows, lang), on_stderr)
+}
+
+/// A document as text; colours only where a terminal reads it.
+pub(crate) fn text(document: &Document, on_stderr: bool) -> String {
     use std::io::IsTerminal;
     let terminal =
         if on_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
-    let document = report::content::document(summary, rows, lang);
-    report::terminal::render(&document, Style { color })
+    report::terminal::render(document, Style { color })
 }
 
 /// Errors of the client against a truth log.

@@ -4,19 +4,37 @@
 //! Everything here is a function of records, figures and signals. A rule never
 //! sees what only the engine model knows.
 
+pub mod conditions;
 pub mod efficiency;
 pub mod lint;
+pub mod missing;
 pub mod rule;
 pub mod stage;
 pub mod view;
 
 use measure::Record;
+use measure::definition::Definition;
 use measure::deployment::Deployment;
+use measure::facts::RunFacts;
 use measure::signal::Signals;
-use measure::summary::Summary;
+use measure::summary::{Summary, summarise};
 
 pub use rule::{RULES, Rule};
 pub use view::View;
+
+/// All figures of a run, and what follows from them about its server. The one
+/// way to a summary that people or programs are shown.
+pub fn summary(
+    records: &[Record],
+    facts: &RunFacts,
+    definition: &Definition,
+    signals: Option<Signals>,
+    deployment: &Deployment,
+) -> Summary {
+    let mut summary = summarise(records, facts, definition);
+    examine(&mut summary, records, signals, deployment);
+    summary
+}
 
 /// Looks at a run whose figures are there, and fills in [`Summary::inside`].
 pub fn examine(
@@ -31,9 +49,11 @@ pub fn examine(
     let efficiency = efficiency::figures(&view);
     let findings = rule::findings(&view, &stages);
     let lints = lint::lints(&view);
+    let missing = missing::missing(&view);
     let inside = &mut summary.inside;
     inside.stages = stages;
     inside.efficiency = efficiency;
     inside.findings = Some(findings);
     inside.lints = lints;
+    inside.missing = missing;
 }

@@ -75,6 +75,26 @@ impl Class {
             Self::Misconfiguration => "misconfiguration",
         }
     }
+
+    /// What people call it.
+    pub const fn text(self) -> Text {
+        match self {
+            Self::Queueing => Text { en: "queueing", zh: "排队" },
+            Self::Prefill => Text { en: "prefill", zh: "预填充" },
+            Self::Decode => Text { en: "decode", zh: "解码" },
+            Self::KvCapacity => Text { en: "KV cache capacity", zh: "KV 缓存容量" },
+            Self::PrefixCache => Text { en: "prefix cache", zh: "前缀缓存" },
+            Self::Bandwidth => Text { en: "memory bandwidth", zh: "显存带宽" },
+            Self::Compute => Text { en: "computing power", zh: "算力" },
+            Self::Communication => Text { en: "communication", zh: "卡间通信" },
+            Self::Host => Text { en: "host", zh: "主机" },
+            Self::Network => Text { en: "network", zh: "网络" },
+            Self::Client => Text { en: "load generator", zh: "压测端" },
+            Self::Underload => Text { en: "too little load", zh: "负载不足" },
+            Self::Workload => Text { en: "workload", zh: "负载本身" },
+            Self::Misconfiguration => Text { en: "a wrong setting", zh: "配置不当" },
+        }
+    }
 }
 
 /// How sure a finding is.
@@ -126,6 +146,17 @@ impl From {
             Self::Bound => "bound",
         }
     }
+
+    /// What people call it.
+    pub const fn text(self) -> Text {
+        match self {
+            Self::Client => Text { en: "client", zh: "压测端" },
+            Self::Server => Text { en: "server", zh: "服务端" },
+            Self::Probe => Text { en: "experiment", zh: "实验" },
+            Self::Given => Text { en: "given", zh: "用户给定" },
+            Self::Bound => Text { en: "bound", zh: "理论界限" },
+        }
+    }
 }
 
 /// One number that speaks for or against a finding.
@@ -170,8 +201,11 @@ pub struct Finding {
     pub against: Vec<Evidence>,
     /// What is missing to be sure.
     pub missing: Vec<Said>,
-    /// The experiment that would refute it, as a command that can be pasted.
-    pub experiment: Option<Said>,
+    /// The experiment that would refute it, in words.
+    pub experiment: Said,
+    /// The same as a command that can be pasted; none where no command does it
+    /// or the target is gone.
+    pub command: Option<String>,
     /// What to change.
     pub directions: Vec<Direction>,
     /// Keys of the metrics that must improve when it is mended.

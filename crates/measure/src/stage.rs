@@ -23,6 +23,9 @@ pub struct Stage {
     pub how: Said,
 }
 
+/// Metrics of the registry that are the mean of a stage: key, and the stage's id.
+pub const METRICS: &[(&str, &str)] = &[("queueing_ms", "queue"), ("prefill_ms", "prefill")];
+
 /// The split of TTFT.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stages {
@@ -37,4 +40,17 @@ pub struct Stages {
     pub refused: Option<Said>,
     /// What to know about it.
     pub notes: Vec<Said>,
+}
+
+impl Stages {
+    /// The stage of this id.
+    pub fn stage(&self, id: &str) -> Option<&Stage> {
+        self.stages.iter().find(|stage| stage.id == id)
+    }
+
+    /// The value of a metric of the registry that is a stage, ms.
+    pub fn metric(&self, key: &str) -> Option<f64> {
+        let (_, id) = METRICS.iter().find(|(metric, _)| *metric == key)?;
+        Some(self.stage(id)?.mean_ms)
+    }
 }

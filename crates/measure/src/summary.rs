@@ -22,7 +22,7 @@ use crate::request::{Timed, Value};
 use crate::said::{Said, said};
 use crate::signal::Signals;
 use crate::slices::{Slices, slices};
-use crate::stage::Stages;
+use crate::stage::{self, Stages};
 use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
 use crate::undefined::Undefined;
 use crate::unit::{PerSecond, Span};
@@ -77,7 +77,8 @@ pub struct Summary {
     /// What was seen inside the server and what follows from it. It is the
     /// business of `insight`, which fills it in after the figures are there.
     pub inside: Inside,
-    /// What was not measured: key and reason.
+    /// What was not measured: key and reason. What is seen inside the server
+    /// only is not among it; see [`Summary::reasons`].
     pub absent: Vec<(String, Said)>,
     /// Warnings about the form of answers, and how many had each.
     pub answer_warnings: Vec<(&'static str, u64)>,
@@ -96,6 +97,54 @@ pub struct Inside {
     pub findings: Option<Vec<Finding>>,
     /// Numbers that are easily misread.
     pub lints: Vec<Lint>,
+    /// What could not be concluded, why, and what would tell.
+    pub missing: Vec<Said>,
+}
+
+impl Inside {
+    /// The value of a metric that only the server's, the device's or the user's
+    /// data gives.
+    pub fn value(&self, key: &str) -> Option<f64> {
+        self.stages.metric(key).or_else(|| self.efficiency.value(key))
+    }
+
+    /// What has no value here, and why.
+    fn absent(&self) -> Vec<(String, Said)> {
+        let mut absent = Vec::new();
+        let mut say = |key: &str, reason: Said| absent.push((key.to_owned(), reason));
+        let refused = self.stages.refused.clone();
+        for metric in METRICS {
+            let How::Absent(reason) = metric.how else { continue };
+            if self.value(metric.key).is_some() {
+                continue;
+            }
+            let is_stage = stage::METRICS.iter().any(|(key, _)| *key == metric.key);
+            let why = match self.efficiency.figure(metric.key) {
+                Some(figure) => figure.value.clone().err(),
+                None => refused.clone().filter(|_| is_stage),
+            };
+            say(metric.key, why.unwrap_or_else(|| reason.texts().into()));
+        }
+        if self.stages.stages.is_empty() {
+            let why = refused.unwrap_or_else(|| Undefined::NotCollected.texts().into());
+            say("stages_ms", why);
+        }
+        if self.signals.is_none() {
+            say("signals", Undefined::NotCollected.texts().into());
+        }
+        if self.findings.is_none() {
+            say("findings", NOT_EXAMINED.into());
+        }
+        absent
+    }
+}
+
+impl Summary {
+    /// Every figure that has no value and its reason: a reader must be able to
+    /// tell "not measured" from "nothing there".
+    pub fn reasons(&self) -> Vec<(String, Said)> {
+        self.absent.iter().cloned().chain(self.inside.absent()).collect()
+    }
 }
 
 /// Counts of outcomes; they partition the schedule.
@@ -756,19 +805,13 @@ fn answer_warnings(records: &[Record]) -> Vec<(&'static str, u64)> {
         .collect()
 }
 
-/// Names every figure that has no value, with its reason: a reader must be
-/// able to tell "not measured" from "nothing there".
+/// Names every figure of the client's that has no value, with its reason.
 fn absent(summary: &Summary) -> Vec<(String, Said)> {
     let mut absent = Vec::new();
     let mut say = |key: &str, reason: Said| absent.push((key.to_owned(), reason));
     for (key, distribution) in &summary.metrics {
         if distribution.n == 0 {
             say(&format!("metrics.{key}"), distribution.reason().texts().into());
-        }
-    }
-    for metric in METRICS {
-        if let How::Absent(reason) = metric.how {
-            say(metric.key, reason.texts().into());
         }
     }
     let (throughput, load) = (&summary.throughput, &summary.load);
@@ -821,8 +864,6 @@ fn absent(summary: &Summary) -> Vec<(String, Said)> {
     if summary.slices.tail_owner.is_none() {
         say("slices.tail_owner", NO_TAIL_OWNER.into());
     }
-    say("stages_ms", Undefined::NotCollected.texts().into());
-    say("findings", NO_DIAGNOSIS.into());
     absent
 }
 
@@ -848,8 +889,10 @@ const NO_CONVERSATIONS: Text = Text {
     en: "no request is a later turn of a conversation",
     zh: "没有任何请求是会话中的后续轮次",
 };
-const NO_DIAGNOSIS: Text =
-    Text { en: "diagnosis is not part of this version", zh: "此版本尚无诊断功能" };
+const NOT_EXAMINED: Text = Text {
+    en: "nobody looked for causes in these figures: goodput diagnose does",
+    zh: "尚未对这些数据做诊断：可运行 goodput diagnose",
+};
 
 /// Why a load of this kind has no rate of arrivals.
 fn no_arrival_rate(kind: LoadKind) -> Said {

@@ -52,7 +52,7 @@ reasons! {
     NoTime "no_time" "the window has no length" "时间窗口长度为零";
     Undecided "undecided" "no request could be judged" "没有可判定的请求";
     NoSteadyWindow "no_steady_window" "the run has no steady window" "没有稳态窗口";
-    NotCollected "not_collected" "server metrics are not collected by this version" "此版本尚未采集服务端指标";
+    NotCollected "not_collected" "the server's metrics were not read" "没有读取服务端指标";
     NoHardware "no_hardware" "model and accelerator are not given" "未给出模型与加速器";
     NoPrice "no_price" "no price is given" "未给出价格";
     EventsNotKept "events_not_kept" "only the first and last events were kept" "只保留了首末事件";

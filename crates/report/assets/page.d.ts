@@ -26,7 +26,13 @@ export type Metric = {
 export type Block =
   | { kind: 'pair'; label: string; value: string; about: string | null; mark: string | null }
   | { kind: 'sentence'; text: string }
-  | { kind: 'table'; columns: string[]; rows: Array<{ about: string | null; cells: string[] }> };
+  | { kind: 'command'; text: string }
+  | {
+      kind: 'table';
+      columns: string[];
+      rows: Array<{ about: string | null; cells: string[] }>;
+      left: number[];
+    };
 
 export type Section = { id: string; title: string; blocks: Block[] };
 
@@ -34,6 +40,7 @@ export type Document = {
   title: string;
   verdict: string;
   headline: string;
+  conditions: string;
   lines: string[];
   sections: Section[];
 };

@@ -52,6 +52,7 @@ function Head({ run, several }) {
     ${run.simulated && several ? html`<p class="simulated">${say('simulated')}</p>` : null}
     <p class="headline"><span class=${`verdict ${document.verdict}`}>${document.verdict}</span>
       ${' '}${document.headline.replace(document.verdict, '').replace(/^ · /, '')}</p>
+    ${document.conditions === '' ? null : html`<p>${document.conditions}</p>`}
     ${document.lines.map((line) => html`<p class="soft">${line}</p>`)}
     ${run.notes.map((note) => html`<p class="fault">${note}</p>`)}
   </header>`;
@@ -156,6 +157,7 @@ function Blocks({ blocks, name }) {
     }
     flush();
     if (block.kind === 'sentence') parts.push(html`<p>${block.text}</p>`);
+    else if (block.kind === 'command') parts.push(html`<pre><code>${block.text}</code></pre>`);
     else parts.push(html`<${Figures} table=${block} name=${name} />`);
   }
   flush();
@@ -180,18 +182,19 @@ function Pairs({ pairs }) {
  * @param {{table: Extract<Block, {kind: 'table'}>, name: string}} props
  */
 function Figures({ table, name }) {
+  const side = (/** @type {number} */ at) => (table.left.includes(at) ? 'left' : '');
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${name}>
     <table>
       <thead><tr>${table.columns.map((title, at) => at === 0 && title === ''
         ? html`<td></td>`
-        : html`<th scope="col"><${Heading} title=${title} /></th>`)}</tr></thead>
+        : html`<th scope="col" class=${side(at)}><${Heading} title=${title} /></th>`)}</tr></thead>
       <tbody>
         ${table.rows.map(
           (row) => html`<tr>
             ${row.cells.map((cell, at) =>
               at === 0
                 ? html`<th scope="row"><${Term} about=${row.about}>${cell}<//></th>`
-                : html`<td>${cell}</td>`,
+                : html`<td class=${side(at)}>${cell}</td>`,
             )}
           </tr>`,
         )}

@@ -78,7 +78,19 @@ fn bars(shape: &Shape, limit: Option<f64>) -> Vec<String> {
 /// A bar of eighths of a character; what is not nothing shows.
 fn bar(samples: u64, most: u64) -> String {
     let eighths = (samples * LONGEST * 8 + most / 2) / most;
-    let eighths = if samples > 0 { eighths.max(1) } else { 0 };
+    in_eighths(if samples > 0 { eighths.max(1) } else { 0 })
+}
+
+/// Characters of a whole in a table.
+const WHOLE: f64 = 24.0;
+
+/// The bar of a share of a whole; of less than nothing there is none.
+pub(crate) fn bar_of(share: f64) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * WHOLE * 8.0).round() as u64;
+    in_eighths(if share > 0.0 { eighths.max(1) } else { 0 })
+}
+
+fn in_eighths(eighths: u64) -> String {
     format!("{}{}", "█".repeat((eighths / 8) as usize), EIGHTHS[(eighths % 8) as usize])
 }
 
@@ -92,5 +104,8 @@ mod tests {
         assert_eq!(bar(1, 1_000_000), "▏");
         assert_eq!(bar(0, 7), "");
         assert_eq!(bar(1, 80), "▌");
+        assert_eq!(bar_of(1.5), "█".repeat(24));
+        assert_eq!((bar_of(0.5), bar_of(1e-6)), ("█".repeat(12), "▏".to_owned()));
+        assert_eq!((bar_of(0.0), bar_of(-0.1)), (String::new(), String::new()));
     }
 }

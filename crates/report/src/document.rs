@@ -18,6 +18,9 @@ pub struct Document {
     pub verdict: Option<Verdict>,
     /// The run on one line; it begins with the verdict.
     pub headline: String,
+    /// What the figures of the headline hold for: lengths, arrivals, state of
+    /// the cache. A headline without them can be compared with nothing.
+    pub conditions: String,
     /// What was measured.
     pub lines: Vec<String>,
     /// The sections in the order of analysis. Every one is in every report, so
@@ -48,6 +51,8 @@ pub enum Block {
     Sentence(usize, String),
     /// A line that is not broken: an address, a row.
     Line(String),
+    /// A command to paste.
+    Command(String),
     /// A table of figures.
     Table(Table),
 }
@@ -72,6 +77,8 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows, as wide as the headings.
     pub rows: Vec<Row>,
+    /// Columns of words and bars, which begin at the left as names do.
+    pub left: Vec<usize>,
 }
 
 /// A row of a table.
@@ -103,6 +110,12 @@ impl Document {
     /// A label and its value.
     pub(crate) fn pair(&mut self, label: Text, value: &str) {
         let (label, value) = (self.lang.pick(label).to_owned(), value.to_owned());
+        self.push(Block::Pair(Pair { label, value, ..Pair::default() }));
+    }
+
+    /// A label that is made, and its value.
+    pub(crate) fn labelled(&mut self, label: &str, value: &str) {
+        let (label, value) = (label.to_owned(), value.to_owned());
         self.push(Block::Pair(Pair { label, value, ..Pair::default() }));
     }
 
@@ -150,7 +163,19 @@ impl Document {
     /// A table of figures; one without rows is left out.
     pub(crate) fn table(&mut self, columns: Vec<String>, rows: Vec<Row>) {
         if !rows.is_empty() {
-            self.push(Block::Table(Table { columns, rows }));
+            self.push(Block::Table(Table { columns, rows, left: Vec::new() }));
         }
+    }
+
+    /// The same with columns of words or bars among the figures.
+    pub(crate) fn table_of_words(&mut self, columns: Vec<String>, rows: Vec<Row>, left: &[usize]) {
+        if !rows.is_empty() {
+            self.push(Block::Table(Table { columns, rows, left: left.to_vec() }));
+        }
+    }
+
+    /// A command to paste.
+    pub(crate) fn command(&mut self, command: &str) {
+        self.push(Block::Command(command.to_owned()));
     }
 }

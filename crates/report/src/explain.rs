@@ -1,5 +1,8 @@
-//! What a word of a report means: metrics, failure kinds, answer warnings and
-//! the reasons of missing values, as text for a terminal.
+//! What a word of a report means: metrics, failure kinds, answer warnings,
+//! reasons of missing values, rules of the diagnosis, as text for a terminal.
+
+mod causes;
+mod example;
 
 use measure::metric::{self, Better, How, Level, METRICS, Metric, Text};
 use measure::outcome::{Blame, FailureKind, NotSentKind};
@@ -12,18 +15,21 @@ use crate::lang::Lang;
 /// Columns of the terminal text.
 const COLUMNS: usize = 92;
 
-/// Explains `word`: the key or symbol of a metric, a failure kind, a warning
-/// or the reason of a missing value, whatever the case of its letters. A word
-/// that has several meanings gets all of them. `None` for an unknown word;
-/// [`closest`] may have a better one.
+/// Explains `word`: the key or symbol of a metric, a failure kind, a warning,
+/// the reason of a missing value, a rule, or the name of a list of some,
+/// whatever the case of its letters. A word that has several meanings gets all
+/// of them. `None` for an unknown word; [`closest`] may have a better one.
 pub fn explain(word: &str, lang: Lang) -> Option<String> {
+    if let Some(list) = causes::list(&folded(word), lang) {
+        return Some(list);
+    }
     let entries = entries(word, lang);
     let texts: Vec<String> = entries.iter().map(Entry::render).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// Every word that [`explain`] knows, each once: symbols and keys of metrics,
-/// then kinds, warnings and reasons.
+/// then kinds, warnings and reasons, rules, and the lists.
 pub fn words() -> Vec<&'static str> {
     let metrics = METRICS.iter().flat_map(|metric| [metric.symbol, metric.key]);
     let failed = FailureKind::ALL.iter().map(|kind| kind.name());
@@ -31,7 +37,9 @@ pub fn words() -> Vec<&'static str> {
     let warnings = Warnings::NAMES.iter().map(|(_, name)| *name);
     let reasons = Undefined::ALL.iter().map(|reason| reason.name());
     let mut words: Vec<&'static str> = Vec::new();
-    for word in metrics.chain(failed).chain(not_sent).chain(warnings).chain(reasons) {
+    let causes = causes::rule_words().chain(causes::LISTS.iter().copied());
+    let kinds = failed.chain(not_sent).chain(warnings).chain(reasons);
+    for word in metrics.chain(kinds).chain(causes) {
         if !words.contains(&word) {
             words.push(word);
         }
@@ -79,6 +87,7 @@ fn entries(word: &str, lang: Lang) -> Vec<Entry> {
             .filter(|reason| reason.name() == name)
             .map(|reason| of_undefined(*reason, lang)),
     );
+    entries.extend(causes::rule(&name, lang));
     entries
 }
 
@@ -101,6 +110,9 @@ fn of_metric(metric: &Metric, lang: Lang) -> Entry {
         (lang.pick(label::PEERS), metric.peers.to_owned()),
         (lang.pick(label::DEFINITION), metric.definition.to_string()),
     ];
+    if let Some(example) = example::of_metric(metric.key, lang) {
+        fields.push((lang.pick(label::EXAMPLE), example));
+    }
     if let Some(absent) = absent(metric) {
         let none = lang.pick(Text { en: "no value: ", zh: "无值：" });
         fields.push((lang.pick(label::ABSENT), format!("{none}{}", lang.pick(absent))));
@@ -189,6 +201,7 @@ mod label {
     pub(super) const BLAME: Text = Text { en: "Look at", zh: "先查哪里" };
     pub(super) const HINT: Text = Text { en: "Try first", zh: "先试什么" };
     pub(super) const EFFECT: Text = Text { en: "Effect on figures", zh: "对指标的影响" };
+    pub(super) const EXAMPLE: Text = Text { en: "Worked example", zh: "算例" };
     pub(super) const SHOWN: Text = Text { en: "Shown as", zh: "显示为" };
 }
 

@@ -5,6 +5,7 @@ pub mod bars;
 pub mod catalogue;
 mod columns;
 pub mod content;
+pub mod diagnosis_page;
 pub mod document;
 pub mod explain;
 pub mod glossary;

@@ -69,6 +69,9 @@ fn head(document: &Document, chart: Option<Chart<'_>>) -> Page {
         Some(rest) if !verdict.is_empty() => format!("**{verdict}**{}", escaped_inside(rest)),
         _ => escaped(&document.headline),
     });
+    if !document.conditions.is_empty() {
+        page.paragraph(&escaped(&document.conditions));
+    }
     for line in &document.lines {
         page.item(0, &code(line));
     }
@@ -124,6 +127,7 @@ impl Page {
                     self.item(usize::from(*indent > 2), &escaped(text))
                 }
                 Block::Line(text) => self.paragraph(&escaped(text)),
+                Block::Command(command) => self.item(0, &code(command)),
                 Block::Table(table) => self.table(table),
             }
         }
@@ -136,8 +140,9 @@ impl Page {
             format!("| {} |", cells.join(" | "))
         };
         let sides = table.columns.iter().enumerate();
-        let sides: Vec<&str> =
-            sides.map(|(place, _)| if place == 0 { ":--" } else { "--:" }).collect();
+        let sides: Vec<&str> = sides
+            .map(|(place, _)| if place == 0 || table.left.contains(&place) { ":--" } else { "--:" })
+            .collect();
         let mut lines = vec![row(&table.columns), format!("| {} |", sides.join(" | "))];
         lines.extend(table.rows.iter().map(|line| row(&line.cells)));
         self.paragraph(&lines.join("\n"));
@@ -356,7 +361,8 @@ mod tests {
             Block::Sentence(2, own()),
             Block::Sentence(4, own()),
             Block::Line(own()),
-            Block::Table(Table { columns: vec![own(), own()], rows: vec![row] }),
+            Block::Command(own()),
+            Block::Table(Table { columns: vec![own(), own()], rows: vec![row], left: vec![1] }),
         ];
         let section = |id| Section { id, title: own(), blocks: blocks.clone() };
         Document {
@@ -364,6 +370,7 @@ mod tests {
             title: own(),
             verdict: Some(Verdict::Invalid),
             headline: format!("INVALID · {text}"),
+            conditions: own(),
             lines: vec![own()],
             sections: vec![section("definitions"), section("phases")],
             legends: Vec::new(),

@@ -28,13 +28,23 @@ pub fn render(document: &Document, style: Style) -> String {
     let mut page = Page::new(style);
     page.title(&document.title);
     let code = document.verdict.map_or("", verdict_code);
-    page.painted_sentence(code, &document.headline);
+    if !document.headline.is_empty() {
+        page.painted_sentence(code, &document.headline);
+    }
+    page.conditions(&document.conditions);
     for line in &document.lines {
         page.line(line);
     }
     for (place, section) in document.sections.iter().enumerate() {
         page.section(place + 1, section);
     }
+    page.into_text()
+}
+
+/// Text as a paragraph of lines that fit, for below a report.
+pub fn paragraph(text: &str) -> String {
+    let mut page = Page::new(Style::default());
+    page.painted_sentence("", text);
     page.into_text()
 }
 

@@ -20,7 +20,7 @@ use report::lang::Lang;
 /// commands.
 const TERMS: &str = "goodput VALID DEGRADED INVALID n a P50 P90 P95 P99 P75 req tok s ms token chunk prompt \
     makespan choice usage DONE OSL SLO HTTP vLLM vllm TCP explain WORD NAME selftest ulimit \
-    slo isolated RUN ttft tpot e2el icl itl p99 intended_at released_at sent_at max concurrency request timeout";
+    diagnose slo isolated RUN ttft tpot e2el icl itl p99 intended_at released_at sent_at max concurrency request timeout GB DCGM metrics url KV";
 
 /// Every run under two definitions.
 fn summaries() -> Vec<(String, Summary)> {
@@ -31,6 +31,7 @@ fn summaries() -> Vec<(String, Summary)> {
             let theirs = summarise(&run.records, &run.facts, &vllm);
             [(name.to_owned(), run.summary()), (format!("{name} as vllm"), theirs)]
         })
+        .chain([("seen".to_owned(), runs::seen())])
         .collect()
 }
 
@@ -47,6 +48,12 @@ fn recorded(summary: &Summary) -> Vec<String> {
     recorded.extend(workload.notes.clone());
     recorded.push(facts.instrument.stamp_source.clone());
     recorded.extend(facts.as_reported.iter().map(|(key, _)| key.clone()));
+    // Flags of engines and names of rules are the same in every language.
+    for finding in summary.inside.findings.iter().flatten() {
+        recorded.push(finding.rule.to_owned());
+        recorded.extend(finding.directions.iter().filter_map(|direction| direction.flag.clone()));
+    }
+    recorded.extend(summary.inside.lints.iter().map(|lint| lint.id.to_owned()));
     let messages = summary.outcomes.messages.values();
     recorded.extend(messages.map(|message| message.chars().take(300).collect()));
     let labels = summary.goodput.iter().flat_map(|goodput| &goodput.per_label);
@@ -76,6 +83,8 @@ fn texts(document: &Document) -> Vec<&str> {
                     texts.extend(pairs.iter().flat_map(|pair| [pair.label.as_str(), &pair.value]));
                 }
                 Block::Sentence(_, text) | Block::Line(text) => texts.push(text),
+                // A command is the same in every language.
+                Block::Command(_) => {}
                 Block::Table(table) => {
                     texts.extend(table.columns.iter().map(String::as_str));
                     let cells = table.rows.iter().flat_map(|row| &row.cells);
@@ -127,6 +136,7 @@ fn both_languages_say_the_same_things_in_the_same_places() {
                 Block::Pairs(pairs) => format!("{} pairs", pairs.len()),
                 Block::Sentence(indent, _) => format!("sentence at {indent}"),
                 Block::Line(_) => "line".to_owned(),
+                Block::Command(command) => command.clone(),
                 Block::Table(table) => format!("table of {}", table.rows.len()),
             };
             let sections = document.sections.iter();

@@ -6,7 +6,7 @@ mod runs;
 
 use measure::definition::{Definition, Endpoint};
 use measure::summary::{Summary, summarise};
-use report::content::{LATENCIES, document};
+use report::content::{LATENCIES, beside, diagnosis, document, in_short};
 use report::lang::Lang;
 use report::terminal::{Style, render};
 
@@ -70,6 +70,94 @@ fn chinese_pages_look_as_they_did() {
     ] {
         insta::assert_snapshot!(name, chinese(&run.summary()));
     }
+}
+
+#[test]
+fn what_was_seen_inside_looks_as_it_did() {
+    let seen = runs::seen();
+    insta::assert_snapshot!("seen", plain(&seen));
+    insta::assert_snapshot!("zh_seen", chinese(&seen));
+    let diagnosis = |lang| render(&diagnosis(&seen, lang), Style::default());
+    insta::assert_snapshot!("diagnosis", diagnosis(Lang::En));
+    insta::assert_snapshot!("zh_diagnosis", diagnosis(Lang::Zh));
+}
+
+#[test]
+fn a_lint_stands_once_behind_the_number_that_it_concerns() {
+    let page = plain(&runs::seen());
+    let lints: Vec<&str> = page.lines().filter(|line| line.contains("easily misread")).collect();
+    assert_eq!(lints.len(), 3, "{page}");
+    let place = |words: &str| page.find(words).unwrap_or_else(|| panic!("no {words} in\n{page}"));
+    let tail = place("6 Mean against tail");
+    let (mean, busy, other) =
+        (place("(mean_only)"), place("(busy_as_efficiency)"), place("(of_no_number)"));
+    assert!(place("5 Latencies") < mean && mean < tail, "{page}");
+    assert!(place("8 Resources") < busy && busy < place("9 Directions"), "{page}");
+    assert!(other > place("11 Caveats"), "a number that is not shown:\n{page}");
+}
+
+#[test]
+fn conditions_stand_next_to_every_headline() {
+    for (name, run) in runs::all() {
+        for lang in Lang::ALL {
+            let page = document(&run.summary(), None, *lang);
+            let load = &run.facts.load.arrivals;
+            for condition in
+                [&run.facts.workload.input_lengths, &run.facts.workload.cache_regime, load]
+            {
+                assert!(
+                    page.conditions.contains(condition.as_str()),
+                    "{name}: {}",
+                    page.conditions
+                );
+            }
+        }
+    }
+    // Right below the headline, before anything else is said.
+    let page = plain(&runs::healthy().summary());
+    assert!(
+        page.lines().nth(2).is_some_and(|line| line.starts_with("  conditions: input 512 tokens"))
+    );
+}
+
+#[test]
+fn runs_side_by_side_say_in_which_condition_they_differ() {
+    let one = runs::healthy().summary();
+    let mut other = runs::healthy();
+    other.facts.workload.cache_regime = "warm".to_owned();
+    let other = other.summary();
+    let page = render(&beside(&[&one, &other], Lang::En), Style::default());
+    let row = line(&page, "state of the prefix cache");
+    assert!(row.contains("cold") && row.contains("warm"), "{page}");
+    assert!(page.contains("not comparable"), "{page}");
+    assert_eq!(page.matches("conditions: input 512 tokens").count(), 2, "{page}");
+    let same = render(&beside(&[&one, &one], Lang::En), Style::default());
+    assert!(same.contains("are the same") && !same.contains("not comparable"), "{same}");
+    insta::assert_snapshot!("beside", page);
+}
+
+#[test]
+fn the_paragraph_names_the_first_finding_or_says_why_there_is_none() {
+    let seen = runs::seen();
+    let english = in_short(&seen, Lang::En);
+    for part in ["confirmed", "all seats are taken", "--max-num-seqs", "TTFT", "goodput diagnose"] {
+        assert!(english.contains(part), "{english}");
+    }
+    let simulated = |simulated| {
+        let mut seen = seen.clone();
+        seen.facts.simulated = simulated;
+        in_short(&seen, Lang::En).contains("simulation")
+    };
+    assert!(simulated(true) && !simulated(false));
+    let mut nothing = seen.clone();
+    nothing.inside.findings = Some(Vec::new());
+    let said = in_short(&nothing, Lang::En);
+    assert!(
+        said.contains("no rule found a cause") && said.contains("prefixes were evicted"),
+        "{said}"
+    );
+    let invalid = in_short(&runs::unreachable().summary(), Lang::Zh);
+    assert!(invalid.contains("INVALID"), "{invalid}");
 }
 
 /// Every page in both languages.

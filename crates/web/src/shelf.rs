@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
 use measure::definition::GOODPUT;
-use measure::summary::summarise;
+use measure::deployment::Deployment;
 use report::html::PageRun;
 use serde_json::{Map, Value, json};
 use store::{OpenRun, RunEntry, StoreError};
@@ -171,7 +171,9 @@ impl Shelf {
         }
         let facts = manifest(run)?.facts;
         let rows = run.records()?;
-        let summary = summarise(&rows.records, &facts, &definition(&facts));
+        let deployment = Deployment::default();
+        let (records, definition) = (&rows.records, definition(&facts));
+        let summary = insight::summary(records, &facts, &definition, None, &deployment);
         let notes: Vec<String> = rows.notes.iter().map(ToString::to_string).collect();
         let page = PageRun::of(&rows.records, &summary, &notes).json();
         let text: Arc<str> = format!(r#""run":{page}"#).into();

@@ -5,12 +5,13 @@
 //! `unbounded` and `at_least_ms` name the figures that failures and time-outs
 //! took away.
 
+mod inside;
 mod schema;
 
 use measure::conversations::Conversations;
 use measure::fairness::Fairness;
 use measure::goodput::{Asked, Goodput};
-use measure::metric::{How, METRICS};
+use measure::metric::METRICS;
 use measure::replay::{Fidelity, Kept};
 use measure::slices::{Part, Slice, Slices};
 use measure::statistics::{Distribution, PERCENTILES, percentile_name};
@@ -18,6 +19,7 @@ use measure::summary::{Steady, Summary, Throughput};
 use measure::undefined::Undefined;
 use serde_json::{Map, Value, json};
 
+pub use inside::diagnosis;
 pub use schema::schema;
 
 /// Version of the object's form.
@@ -45,9 +47,11 @@ pub const KEYS: &[&str] = &[
     "conversations",
     "stages_ms",
     "efficiency",
+    "signals",
     "validity",
     "definitions",
     "findings",
+    "lints",
     "caveats",
     "absent",
 ];
@@ -75,11 +79,14 @@ pub fn to_json(summary: &Summary) -> Value {
         "slices": slices(&summary.slices),
         "fairness": map(summary.fairness.iter().map(|one| (one.label.as_str(), fairness(one)))),
         "conversations": summary.conversations.as_ref().map(conversations),
-        "stages_ms": [],
-        "efficiency": efficiency(),
+        "stages_ms": inside::stages(&summary.inside.stages),
+        "stages": inside::split(&summary.inside.stages),
+        "efficiency": inside::efficiency(&summary.inside.efficiency),
+        "signals": inside::signals(summary.inside.signals.as_ref()),
         "validity": validity(summary),
         "definitions": definitions(summary),
-        "findings": [],
+        "findings": inside::findings(&summary.inside),
+        "lints": inside::lints(&summary.inside.lints),
         "caveats": summary.caveats.iter()
             .map(|caveat| json!({"id": caveat.id, "text": caveat.text.en}))
             .collect::<Vec<_>>(),
@@ -97,12 +104,13 @@ pub fn to_json(summary: &Summary) -> Value {
 
 /// The reasons of all nulls, by path.
 fn absent(summary: &Summary, object: &Value) -> Value {
-    let efficiency = |key: &str| object["efficiency"].get(key).is_some();
+    // Metrics that are one number are named by their key; they stand in here.
+    let place = |key: &str| ["efficiency", "metrics"].into_iter().find(|of| has(object, of, key));
     let mut reasons: Map<String, Value> = summary
-        .absent
-        .iter()
+        .reasons()
+        .into_iter()
         .map(|(key, reason)| {
-            let path = if efficiency(key) { format!("efficiency.{key}") } else { key.clone() };
+            let path = place(&key).map_or_else(|| key.clone(), |of| format!("{of}.{key}"));
             (path, json!(reason.en))
         })
         .collect();
@@ -123,6 +131,10 @@ fn absent(summary: &Summary, object: &Value) -> Value {
         reasons.insert("metrics.interactivity_tok_s".to_owned(), json!(reason));
     }
     Value::Object(reasons)
+}
+
+fn has(object: &Value, of: &str, key: &str) -> bool {
+    object[of].get(key).is_some()
 }
 
 const UNCOUNTED: &str = "the number of output tokens is unknown under these definitions";
@@ -160,6 +172,8 @@ const UNASKED: &[(&str, &str)] = &[
     ("goodput.tok_s", Undefined::NoTime.text()),
     ("goodput.attainment", Undefined::Undecided.text()),
     ("goodput.attainment_bounds", Undefined::Undecided.text()),
+    ("signals.engine", "the metrics are of no engine that is known"),
+    ("signals.version", "the metrics do not tell the engine's version"),
     ("validity.burst_length_ms", "the requests were not all intended at once, or none was sent"),
     ("validity.stamp_error_p99_us", "the error of the receive stamps was not bounded"),
     ("validity.busiest_thread", "the processor time of the sending threads was not taken"),
@@ -268,6 +282,9 @@ fn metrics(summary: &Summary) -> Value {
     }
     metrics["interactivity_tok_s"] =
         map(summary.interactivity_tok_s.iter().map(|(name, value)| (*name, json!(value))));
+    for (key, value) in inside::stage_metrics(&summary.inside.stages) {
+        metrics[key] = value;
+    }
     metrics
 }
 
@@ -463,16 +480,6 @@ fn part(part: &Part) -> Value {
         Part::Input { from, until } => json!({ "input_tokens": [from, until] }),
         Part::Label { name, value } => json!({ "label": name, "value": value }),
     }
-}
-
-/// Figures that need the server's, the device's or the user's data; each is
-/// null until its source is there.
-fn efficiency() -> Value {
-    map(METRICS
-        .iter()
-        .filter(|metric| matches!(metric.how, How::Absent(_)))
-        .filter(|metric| metric.branch == measure::metric::Branch::Efficiency)
-        .map(|metric| (metric.key, Value::Null)))
 }
 
 fn validity(summary: &Summary) -> Value {

@@ -13,7 +13,7 @@ use designed::{DISTRIBUTION, GOODPUT, NESTED, TOP};
 use measure::definition::{Definition, Endpoint};
 use measure::summary::summarise;
 use serde_json::{Map, Value, json};
-use wire::summary::{KEYS, SCHEMA, schema, to_json};
+use wire::summary::{KEYS, SCHEMA, diagnosis, schema, to_json};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -53,6 +53,7 @@ fn summaries() -> Vec<(String, Value)> {
         let theirs = summarise(&run.records, &run.facts, &vllm);
         summaries.push((format!("{name} as vllm"), to_json(&theirs)));
     }
+    summaries.push(("seen".to_owned(), to_json(&runs::seen())));
     summaries
 }
 
@@ -72,6 +73,38 @@ fn a_healthy_and_a_failing_run_look_as_they_did() {
 }
 
 #[test]
+fn what_was_seen_inside_is_there_with_its_sources() {
+    let summaries = summaries();
+    let seen = named(&summaries, "seen");
+    assert_eq!(seen["stages_ms"][1]["id"], "queue");
+    assert_eq!(seen["stages_ms"][1]["mean_ms"], 150.0);
+    assert_eq!(seen["stages_ms"][3]["is_residual"], true);
+    assert_eq!(seen["metrics"]["queueing_ms"], json!({"mean": 150.0}));
+    assert_eq!(seen["stages"]["foreign_share"], 0.012);
+    assert_eq!(seen["efficiency"]["mfu"], 0.052);
+    assert_eq!(seen["efficiency"]["inputs"]["mfu"], json!(["weights of 16.1 GB"]));
+    assert!(seen["efficiency"]["hfu"].is_null());
+    assert_eq!(seen["absent"]["efficiency.hfu"], "DCGM was not read: add --metrics-url");
+    assert_eq!(seen["efficiency"]["panel"][1]["why"], "DCGM was not read: add --metrics-url");
+    let waiting = &seen["signals"]["readings"]["queue_depth"];
+    assert_eq!((&waiting["value"], &waiting["max"]), (&json!(12.0), &json!(15.0)));
+    assert_eq!(seen["signals"]["readings"]["preemptions"]["per_s"], 0.1);
+    assert_eq!(seen["signals"]["readings"]["queue_time_s"]["value"], 0.15);
+    let finding = &seen["findings"][0];
+    assert_eq!(finding["rule"], "seat_limit");
+    assert_eq!(finding["class"], "queueing");
+    assert_eq!(finding["confidence"], "confirmed");
+    assert_eq!(finding["evidence"][0]["from"], "server");
+    assert_eq!(finding["directions"][0]["flag"], "--max-num-seqs");
+    assert_eq!(finding["improves"], json!(["ttft_ms", "goodput_req_s"]));
+    assert_eq!(seen["lints"][0]["concerns"], "ttft_ms");
+    // What diagnose prints are the same findings.
+    let told = diagnosis(&runs::seen());
+    assert_eq!(told["findings"], seen["findings"]);
+    assert_eq!(told["missing"], json!(["how often prefixes were evicted"]));
+}
+
+#[test]
 fn every_key_of_the_design_is_in_every_summary() {
     for (name, summary) in summaries() {
         for (path, keys) in NESTED {
@@ -81,8 +114,12 @@ fn every_key_of_the_design_is_in_every_summary() {
         }
         for group in ["metrics", "service_metrics", "all_requests_metrics"] {
             for (key, figures) in summary[group].as_object().unwrap() {
-                let wanted: &[&str] =
-                    if key == "interactivity_tok_s" { &["p50"] } else { DISTRIBUTION };
+                // A stage is a mean of the server's, or null.
+                let wanted: &[&str] = match key.as_str() {
+                    "interactivity_tok_s" => &["p50"],
+                    "queueing_ms" | "prefill_ms" => &[],
+                    _ => DISTRIBUTION,
+                };
                 for figure in wanted {
                     assert!(figures.get(figure).is_some(), "{name}: {group}.{key}.{figure}");
                 }

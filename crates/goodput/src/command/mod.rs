@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod diagnose;
 pub(crate) mod engine_settings;
 pub(crate) mod explain;
 pub(crate) mod export;

@@ -3,10 +3,11 @@
 
 use measure::Record;
 use measure::definition::{Definition, PRESETS};
+use measure::deployment::Deployment;
 use measure::facts::RunFacts;
 use measure::fairness::{self, Isolated};
 use measure::slo::{Slo, labels_of};
-use measure::summary::summarise;
+use measure::summary::Summary;
 use measure::threshold::Threshold;
 use report::html::PageRun;
 use report::lang::Lang;
@@ -109,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     }
     let rules = rules(&arguments.fail_if, run.facts.slo.as_ref())?;
     let definition = definition(arguments.definitions, &run.facts)?;
-    let summary = summarise(&run.records, &run.facts, &definition);
+    let summary = figures(&run, &definition);
     let mut text = output::report(&summary, None, arguments.lang, json.is_stdout());
     if let Some(path) = arguments.ground_truth {
         let (records, anchor_ns) = (&run.records, run.anchor_ns);
@@ -124,7 +125,12 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     Ok(output::thresholds(&rules, &summary, arguments.lang))
 }
 
-/// Several runs over each other, which only a page can show.
+/// All figures of a run that was read back, and what follows from them.
+pub(crate) fn figures(run: &Read, definition: &Definition) -> Summary {
+    insight::summary(&run.records, &run.facts, definition, None, &Deployment::default())
+}
+
+/// Several runs: side by side as text, over each other in a page.
 fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure> {
     let of_one = [
         ("--markdown", arguments.asked.markdown.is_some()),
@@ -137,22 +143,23 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
     if let Some((flag, _)) = of_one.into_iter().find(|(_, given)| *given) {
         return Err(UsageError::new(flag, "is of one run; give one RUN").into());
     }
-    if arguments.asked.html.is_none() {
-        let rule = "several runs are shown over each other in a page: add --html FILE";
-        return Err(UsageError::new("RUN", rule).into());
-    }
     let pages = Pages::open(arguments.asked, arguments.lang)?;
     let mut runs = Vec::new();
     for name in &arguments.runs {
         let mut run = read(name, arguments.runs_dir)?;
         run.judge_by(slo)?;
         let definition = definition(arguments.definitions, &run.facts)?;
-        let summary = summarise(&run.records, &run.facts, &definition);
+        let summary = figures(&run, &definition);
         for note in &run.notes {
             crate::say(&format!("{name}: {note}"));
         }
-        runs.push(PageRun::of(&run.records, &summary, &run.notes));
+        // Charts are for a page only.
+        let records = if pages.are_wanted() { &run.records[..] } else { &[] };
+        runs.push(PageRun::of(records, &summary, &run.notes));
     }
+    let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
+    let page = report::content::beside(&summaries, arguments.lang);
+    crate::print(output::text(&page, false).trim_end());
     pages.write(&runs)?;
     Ok(Exit::Ok)
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use drive::{Early, Happening};
 use measure::definition::{Definition, Endpoint};
+use measure::deployment::Deployment;
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts};
 use measure::gap_counts::GapCounts;
 use measure::request::Settings as MetricSettings;
-use measure::summary::{Summary, summarise};
+use measure::summary::Summary;
 use measure::validity::Verdict;
 use measure::{At, Outcome, PerSecond, Record};
 use report::catalogue::report as words;
@@ -186,13 +187,17 @@ impl Session<'_> {
         records.sort_by_key(|record| record.index);
         let definition = Definition::preset(&self.plan.definitions, facts.endpoint)
             .unwrap_or(measure::definition::GOODPUT);
-        let summary = summarise(&records, &facts, &definition);
+        let deployment = Deployment::default();
+        let figures = |facts: &RunFacts, definition| {
+            insight::summary(&records, facts, definition, None, &deployment)
+        };
+        let summary = figures(&facts, &definition);
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
         let own = if definition == measure::definition::GOODPUT {
             summary.clone()
         } else {
-            summarise(&records, &summary.facts, &measure::definition::GOODPUT)
+            figures(&summary.facts, &measure::definition::GOODPUT)
         };
         let verdict = [own.validity.verdict.name().to_owned()];
         let reasons = own.validity.reasons.iter().map(|reason| reason.text.en.clone());
@@ -307,6 +312,8 @@ impl Finished {
         if let Some(Ok(errors)) = &truth {
             text.push_str(errors);
         }
+        let diagnosis = report::content::in_short(&self.summary, lang);
+        text.push_str(&format!("\n{}", report::terminal::paragraph(&diagnosis)));
         let path = lang.fill(words::RUN_DIRECTORY, &[("path", &self.path.display())]);
         text.push_str(&format!("\n{path}\n"));
         json.show(text.trim_end());

@@ -13,6 +13,8 @@ mod servers;
 mod answers;
 // Bad input: one sentence with a hint, the right exit code, no panic.
 mod bad_input;
+// `diagnose`, the end of a report, and runs side by side.
+mod diagnose;
 // A key goes through every door and must come out of none.
 mod canary;
 // Data sets from disk: what is read of them, what is sent, what is said.

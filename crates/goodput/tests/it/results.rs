@@ -47,7 +47,8 @@ fn embeddings_have_a_latency_and_input_and_nothing_of_generation() {
     // Nothing is missing that should be there; a busy machine is another matter.
     let caveats = summary["caveats"].as_array().unwrap().iter().map(|caveat| &caveat["id"]);
     assert_eq!(caveats.filter(|id| *id != "client_bottleneck").count(), 0, "{summary}");
-    assert_eq!(told.out.matches(why).count(), 2, "once of the lengths, once of the latencies");
+    let places = "once of the conditions, once of the lengths, once of the latencies";
+    assert_eq!(told.out.matches(why).count(), 3, "{places}");
     assert!(!told.out.contains("TPOT P50"), "{}", told.out);
     // A run that a busy machine made INVALID begins with the reason alone.
     assert_eq!(told.out.contains("E2EL P99"), !told.out.contains("INVALID ·"), "{}", told.out);

@@ -26,7 +26,7 @@ pub struct Rule {
     pub required: Text,
     /// The experiment that tells this cause from those that look alike.
     pub check: Text,
-    /// The same as a command; `{target}` is the run's target.
+    /// The same as a command; `{target}` is the run's target, `{run}` its id.
     pub command: &'static str,
     /// What to change.
     pub advice: &'static [Advice],
@@ -90,11 +90,7 @@ fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
         let flag = advice.flags.iter().find(|(key, _)| Some(*key) == engine);
         Direction { text: advice.text.into(), flag: flag.map(|(_, flag)| (*flag).to_owned()) }
     });
-    let command = rule.command.replace("{target}", &view.summary.facts.target);
-    let experiment = Said {
-        en: format!("{}: {command}", rule.check.en),
-        zh: format!("{}：{command}", rule.check.zh),
-    };
+    let facts = &view.summary.facts;
     Finding {
         rule: rule.id,
         class: rule.class,
@@ -104,7 +100,8 @@ fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
         evidence: case.evidence,
         against: case.against,
         missing: case.missing,
-        experiment: (!rule.command.is_empty()).then_some(experiment),
+        experiment: rule.check.into(),
+        command: command(rule.command, facts.simulated, &facts.target, &facts.run_id),
         directions: directions.collect(),
         improves: rule.improves,
         share: case.share,
@@ -112,7 +109,48 @@ fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
     }
 }
 
+/// The command of an experiment with the run's names in it; none where there is
+/// none, or where it asks a target that is not there any more: the engine model
+/// of a simulated run ends with it.
+fn command(command: &str, simulated: bool, target: &str, run_id: &str) -> Option<String> {
+    let asks_target = command.contains("{target}");
+    let gone = asks_target && (simulated || !target.starts_with("http"));
+    if command.is_empty() || gone {
+        return None;
+    }
+    let run = if run_id.is_empty() { "latest" } else { run_id };
+    Some(command.replace("{target}", &quoted(target)).replace("{run}", &quoted(run)))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// A number of the evidence.
 fn number(what: Said, value: f64, unit: &'static str, from: From) -> Evidence {
     Evidence { what, value, unit, from }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_or_there_is_none() {
+        let url = "http://h:8000/v1?a=1&b=2";
+        let probe = "goodput probe {target}";
+        let known = Some("goodput probe 'http://h:8000/v1?a=1&b=2'".to_owned());
+        assert_eq!(command(probe, false, url, "01J"), known);
+        assert_eq!(command(probe, true, url, "01J"), None, "the embedded engine is gone");
+        assert_eq!(command(probe, false, "engine model", "01J"), None);
+        assert_eq!(command("", false, url, "01J"), None);
+        let like = command("goodput sim run --like {run}", true, "engine model", "01J");
+        assert_eq!(like.as_deref(), Some("goodput sim run --like 01J"));
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
 }

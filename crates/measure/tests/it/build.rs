@@ -224,7 +224,8 @@ pub(crate) fn summary(records: &[Record], facts: &RunFacts) -> Summary {
     let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
     let reasons = summary.validity.reasons.iter().map(|reason| &reason.text);
     let caveats = summary.caveats.iter().map(|caveat| &caveat.text);
-    let absent = summary.absent.iter().map(|(_, reason)| reason);
+    let absent = summary.reasons();
+    let absent = absent.iter().map(|(_, reason)| reason);
     for said in reasons.chain(caveats).chain(absent) {
         assert!(!said.en.contains(is_han) && said.zh.contains(is_han), "{said:?}");
     }

@@ -219,7 +219,7 @@ fn missing_counts_are_absent_and_not_zero() {
     assert_eq!((summary.throughput.input_tok_s, summary.throughput.total_tok_s), (None, None));
     assert!(summary.caveats.iter().any(|caveat| caveat.id == "tokens_from_chunks"));
     for key in ["throughput.input_tok_s", "goodput", "steady", "load.offered_rps", "mfu"] {
-        assert!(summary.absent.iter().any(|(absent, _)| absent == key), "{key}");
+        assert!(summary.reasons().iter().any(|(absent, _)| absent == key), "{key}");
     }
 }
 

@@ -14,6 +14,13 @@ macro_rules! texts {
     };
 }
 
+/// Signals of the panel that are no metric of the registry, by key.
+pub const PANEL_NAMES: &[(&str, Text)] = &[
+    ("memory_bandwidth", Text { en: "memory bandwidth used", zh: "显存带宽利用率" }),
+    ("kernel_time", Text { en: "time in kernels", zh: "kernel 执行时间占比" }),
+    ("communication_time", Text { en: "time between accelerators", zh: "卡间通信时间占比" }),
+];
+
 texts! {
     // Between the parts of a list: of sentences and figures, of names.
     COMMA = ", ", "，";
@@ -30,6 +37,7 @@ texts! {
     TITLE_SIMULATED = "goodput report · SIMULATED: an engine model answered", "goodput 报告 · 模拟数据：应答的是引擎模型";
     NEEDS_SCRIPT = "Charts and the playground are drawn by scripts inside this file, which are switched off here.", "图表和指标实验场由本文件内的脚本绘制，当前脚本已被禁用。";
     RUN = "run {id}", "测试 {id}";
+    CONDITIONS = "conditions: input {input} · output {output} · {load} · prefix cache {regime}", "条件：输入 {input} · 输出 {output} · {load} · 前缀缓存 {regime}";
     HEADLINE_ATTAINED = " ({share} attained)", "（达标率 {share}）";
     HEADLINE_OF = "of the {ok} of {total} ok: ", "{total} 个请求中成功的 {ok} 个：";
     HEADLINE_OUTPUT = "{rate} output tok/s", "输出 {rate} tok/s";
@@ -195,10 +203,60 @@ texts! {
     PEAK_EVENTS = "{n} events with a choice (vLLM's peak tok/s)", "{n} 个带 choice 的事件（即 vLLM 的峰值 tok/s）";
     PEAK_REQUESTS = "{n} requests touched (vLLM's peak concurrency)", "{n} 个请求在途（即 vLLM 的峰值并发）";
 
+    // Stages of TTFT.
+    STAGES_OF = "where the mean TTFT of {ms} goes, in the order in which a request passes:", "平均 TTFT {ms} 的构成，按请求经过的顺序：";
+    COLUMN_STAGE = "stage", "阶段";
+    COLUMN_SHARE = "share", "占比";
+    COLUMN_FROM = "from", "来源";
+    RESIDUAL = "{name}, what is left", "{name}（剩余部分）";
+    STAGE_HOW = "{name}: {how}", "{name}：{how}";
+    NO_FULL_SPLIT = "no full split: {why}", "未能完整拆分：{why}";
+    STAGES = "stages of TTFT", "TTFT 各阶段";
+    FOREIGN_SHARE = "{share} of the requests in the server's figures are of others", "服务端数据中有 {share} 的请求来自其他客户端";
+
     // Resources and directions.
     RESOURCES = "Resources", "资源效率";
+    INPUTS = "{value}; {inputs}", "{value}；{inputs}";
+    SEMICOLON = "; ", "；";
+    PANEL = "busy is not useful: six signals that are read together", "忙碌不等于高效：以下六个信号须一起看";
     DIRECTIONS = "Directions", "优化方向";
     FINDINGS = "findings", "诊断结论";
+    NOTHING_FOUND = "nothing stands out: no rule found a cause in these figures", "没有明显瓶颈：没有规则在这些数据中找到原因";
+    FINDING_SAYS = "{title} ({class}; {rule}): {says}", "{title}（{class}；{rule}）：{says}";
+    EVIDENCE = "evidence", "证据";
+    EVIDENCE_ITEM = "{what} {value} ({from})", "{what} {value}（{from}）";
+    AGAINST = "against it", "反面证据";
+    NOTHING_AGAINST = "nothing was seen that speaks against it", "未见反面证据";
+    STILL_MISSING = "to be sure", "尚缺证据";
+    NEXT_EXPERIMENT = "next experiment", "下一步实验";
+    CHANGE = "change", "调整方向";
+    DIRECTION = "{text}: {flag}", "{text}：{flag}";
+    MUST_IMPROVE = "must improve", "应改善";
+    ONLY_MADE_DATA = "this rule was tested on made data only", "此规则只在构造数据上验证过";
+    JUDGED_BY = "a change is judged by goodput and attainment, not by the figure that was tuned", "改动是否有效以有效吞吐和达标率为准，而不是被调的那个指标";
+    NOT_CONCLUDED = "could not be concluded:", "无法得出结论：";
+    LINT = "easily misread, {symbol}: {says} ({id})", "易误读，{symbol}：{says}（{id}）";
+    BESIDE_TITLE = "goodput report · {n} runs side by side", "goodput 报告 · {n} 次测试并列";
+    BESIDE_RUNS = "The runs", "各次测试";
+    BESIDE_CONDITIONS = "Whether they can be compared", "是否可比";
+    SAME_CONDITIONS = "lengths, arrivals and the state of the prefix cache are the same", "长度分布、到达方式和前缀缓存状态一致";
+    NOT_COMPARABLE = "not comparable: the runs differ in what decides their figures", "不可比：以下决定数值的条件不同";
+    ALSO_DIFFER = "they also differ in:", "其他不同之处：";
+    COLUMN_CONDITION = "condition", "条件";
+    NOT_GIVEN = "–", "（无）";
+    BESIDE_FIGURES = "Figures", "数据对照";
+    COLUMN_FIGURE = "figure", "指标";
+    NO_VERDICT = "Which difference is more than chance is not said here: one run of each has no interval.", "这里不判断差异是否超出偶然：每种只测一次，没有置信区间。";
+    STAGES_TITLE = "Where the time to the first token goes", "首 token 时间的构成";
+    LINTS_TITLE = "Numbers that are easily misread here", "此次测试中易误读的数字";
+    NO_LINTS = "none", "无";
+    DIAGNOSE_TITLE = "goodput diagnose", "goodput 诊断";
+    DIAGNOSE_TITLE_SIMULATED = "goodput diagnose · SIMULATED: an engine model answered", "goodput 诊断 · 模拟数据：应答的是引擎模型";
+    IN_SHORT = "Diagnosis ({confidence}): {title}. {says}. To change: {change}. Must improve: {improves}. Details: goodput diagnose {run}", "诊断（{confidence}）：{title}。{says}。调整方向：{change}。应改善：{improves}。详情：goodput diagnose {run}";
+    IN_SHORT_SIMULATED = "Diagnosis of a simulation ({confidence}): {title}. {says}. To change: {change}. Must improve: {improves}. Details: goodput diagnose {run}", "模拟数据的诊断（{confidence}）：{title}。{says}。调整方向：{change}。应改善：{improves}。详情：goodput diagnose {run}";
+    IN_SHORT_NOTHING = "Diagnosis: no rule found a cause in these figures", "诊断：没有规则在这些数据中找到原因";
+    IN_SHORT_NOT_SAID = "{nothing}. Not concluded: {missing}. Details: goodput diagnose {run}", "{nothing}。无法得出结论：{missing}。详情：goodput diagnose {run}";
+    IN_SHORT_INVALID = "Diagnosis: none, because the run is INVALID: its figures do not describe the server", "诊断：无。此次测试为 INVALID，数据不能代表服务端";
     ASK_EXPLAIN = "goodput explain WORD tells what a figure or a failure means and how it is misread", "运行 goodput explain WORD 可查任一指标或失败类型的含义和常见误读";
 
     // Goodput.

@@ -94,6 +94,23 @@ pub(super) fn offered(page: &mut Document, summary: &Summary) {
     validity(page, summary);
 }
 
+/// What the headline holds for: without lengths, arrivals and the state of the
+/// cache two figures are not comparable.
+pub(super) fn in_one_line(summary: &Summary, lang: Lang) -> String {
+    let (load, workload) = (&summary.facts.load, &summary.facts.workload);
+    let asked = |lengths: &str| asked_length(stated(lengths, lang), lang);
+    let rate = load.request_rate.map_or(String::new(), |rate| format!(" {} req/s", short(rate)));
+    lang.fill(
+        words::CONDITIONS,
+        &[
+            ("input", &asked(&workload.input_lengths)),
+            ("output", &asked(&workload.output_lengths)),
+            ("load", &format!("{}{rate}", load_words(load, lang))),
+            ("regime", &stated(&workload.cache_regime, lang)),
+        ],
+    )
+}
+
 fn load_words(load: &LoadFacts, lang: Lang) -> String {
     let users = load.users.map(u64::from);
     let kind = match (load.kind, users) {
@@ -383,13 +400,16 @@ fn stated(recorded: &str, lang: Lang) -> &str {
     if recorded.is_empty() { lang.pick(words::NOT_STATED) } else { recorded }
 }
 
+/// A length as it was asked for; a bare number is a fixed one.
+fn asked_length(asked: &str, lang: Lang) -> String {
+    if !asked.bytes().all(|byte| byte.is_ascii_digit()) {
+        return asked.to_owned();
+    }
+    lang.fill(words::FIXED_LENGTH, &[("n", &asked)])
+}
+
 fn length(summary: &Summary, key: &str, asked: &str, lang: Lang) -> String {
-    // A bare number is a fixed length.
-    let asked = if asked.bytes().all(|byte| byte.is_ascii_digit()) {
-        lang.fill(words::FIXED_LENGTH, &[("n", &asked)])
-    } else {
-        asked.to_owned()
-    };
+    let asked = asked_length(asked, lang);
     let served = distribution(&summary.metrics, key);
     match served.filter(|figures| figures.n > 0) {
         Some(figures) => lang.fill(

@@ -7,7 +7,7 @@ use measure::statistics::{Distribution, PERCENTILES, percentile_name};
 use measure::summary::Summary;
 use measure::undefined::Undefined;
 
-use super::{bounded, distribution, p50_p99_max, why};
+use super::{bounded, distribution, inside, p50_p99_max};
 use crate::catalogue::report as words;
 use crate::document::{Document, Row};
 use crate::lang::Lang;
@@ -155,14 +155,7 @@ pub(super) fn phases(page: &mut Document, summary: &Summary, rows: &[&'static st
     }
     as_reported(page, summary);
     timed_phases(page, summary);
-    let hidden: Vec<&str> = ["queueing_ms", "prefill_ms"]
-        .into_iter()
-        .filter_map(find)
-        .map(|metric| metric.symbol)
-        .collect();
-    let names = hidden.join(lang.pick(words::BETWEEN_NAMES));
-    let why = why(summary, "queueing_ms", lang);
-    page.sentence(2, &lang.fill(words::NAMES_NOT_AVAILABLE, &[("names", &names), ("why", &why)]));
+    inside::stages(page, summary);
 }
 
 /// The parts of a request that a client can see.

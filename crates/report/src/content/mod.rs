@@ -3,7 +3,9 @@
 //! against tail; throughput and resources; directions; goodput, by which a
 //! change is judged.
 
+mod beside;
 mod conditions;
+mod inside;
 mod latency;
 mod result;
 
@@ -12,6 +14,8 @@ use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::use_case::{self, Headline};
 use measure::validity::Verdict;
+
+pub use beside::beside;
 
 use crate::catalogue::report as words;
 use crate::document::Document;
@@ -35,11 +39,69 @@ pub fn document(summary: &Summary, rows: Option<&[&'static str]>, lang: Lang) ->
     latency::phases(&mut page, summary, rows);
     latency::mean_against_tail(&mut page, summary, rows);
     result::throughput(&mut page, summary);
-    result::resources(&mut page, summary);
-    result::directions(&mut page, summary);
+    inside::resources(&mut page, summary);
+    inside::directions(&mut page, summary);
     result::goodput(&mut page, summary);
     result::caveats(&mut page, summary);
+    inside::place_lints(&mut page, &summary.inside.lints);
     page
+}
+
+/// What limits a run and what to change, without its other figures: the stages
+/// of TTFT, the findings, and numbers that are easily misread.
+pub fn diagnosis(summary: &Summary, lang: Lang) -> Document {
+    let simulated = summary.facts.simulated;
+    let title = if simulated { words::DIAGNOSE_TITLE_SIMULATED } else { words::DIAGNOSE_TITLE };
+    let mut page = Document { title: lang.pick(title).to_owned(), ..head(summary, lang) };
+    inside::directions(&mut page, summary);
+    page.section("stages", lang.pick(words::STAGES_TITLE));
+    inside::stages(&mut page, summary);
+    page.section("lints", lang.pick(words::LINTS_TITLE));
+    let lints = &summary.inside.lints;
+    if lints.is_empty() {
+        page.line(lang.pick(words::NO_LINTS));
+    }
+    for lint in lints {
+        page.sentence(2, &inside::lint_words(lint, lang));
+    }
+    page
+}
+
+/// The diagnosis in one paragraph, for the end of a report: the first finding,
+/// or why there is none.
+pub fn in_short(summary: &Summary, lang: Lang) -> String {
+    let inside = &summary.inside;
+    if summary.validity.verdict == Verdict::Invalid {
+        return lang.pick(words::IN_SHORT_INVALID).to_owned();
+    }
+    let id = summary.facts.run_id.as_str();
+    let run = if id.is_empty() { "latest" } else { id };
+    let Some(first) = inside.findings.iter().flatten().next() else {
+        let nothing = lang.pick(words::IN_SHORT_NOTHING);
+        let Some(missing) = inside.missing.first() else { return nothing.to_owned() };
+        let missing = lang.sentence(missing);
+        let said: [(&str, &dyn std::fmt::Display); 3] =
+            [("nothing", &nothing), ("missing", &missing), ("run", &run)];
+        return lang.fill(words::IN_SHORT_NOT_SAID, &said);
+    };
+    let change = first.directions.first().map_or_else(String::new, |direction| {
+        let text = lang.sentence(&direction.text);
+        let flag = direction.flag.as_ref().map_or(String::new(), |flag| format!(" ({flag})"));
+        format!("{text}{flag}")
+    });
+    let simulated = summary.facts.simulated;
+    let text = if simulated { words::IN_SHORT_SIMULATED } else { words::IN_SHORT };
+    lang.fill(
+        text,
+        &[
+            ("confidence", &lang.pick(first.confidence.text())),
+            ("title", &lang.sentence(&first.title)),
+            ("says", &lang.sentence(&first.says)),
+            ("change", &change),
+            ("improves", &inside::symbols(first.improves, lang)),
+            ("run", &run),
+        ],
+    )
 }
 
 fn head(summary: &Summary, lang: Lang) -> Document {
@@ -63,6 +125,7 @@ fn head(summary: &Summary, lang: Lang) -> Document {
         title: lang.pick(title).to_owned(),
         verdict: Some(summary.validity.verdict),
         headline: headline(summary, lang),
+        conditions: conditions::in_one_line(summary, lang),
         lines,
         ..Document::default()
     }
@@ -195,9 +258,10 @@ fn bounded(figures: &Distribution, name: &str, lang: Lang) -> String {
 }
 
 /// Why there is no value for this key, as the summary says.
-fn why<'a>(summary: &'a Summary, key: &str, lang: Lang) -> &'a str {
-    let reason = summary.absent.iter().find(|(name, _)| name == key).map(|(_, reason)| reason);
-    reason.map_or(lang.pick(words::NOT_MEASURED), |reason| lang.sentence(reason))
+fn why(summary: &Summary, key: &str, lang: Lang) -> String {
+    let reason = summary.reasons().into_iter().find(|(name, _)| name == key);
+    let reason = reason.map(|(_, reason)| lang.sentence(&reason).to_owned());
+    reason.unwrap_or_else(|| lang.pick(words::NOT_MEASURED).to_owned())
 }
 
 /// "n/a" with a reason.
@@ -207,7 +271,7 @@ fn not_available(why: &str, lang: Lang) -> String {
 
 /// "n/a" with the reason that the summary gives for this key.
 fn missing(summary: &Summary, key: &str, lang: Lang) -> String {
-    not_available(why(summary, key, lang), lang)
+    not_available(&why(summary, key, lang), lang)
 }
 
 /// Three figures in this order: P50, P99 and the largest.

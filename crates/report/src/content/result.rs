@@ -3,7 +3,7 @@
 
 use measure::definition::ThroughputWindow;
 use measure::goodput::{Asked, Goodput};
-use measure::metric::{Branch, How, METRICS, find};
+use measure::metric::find;
 use measure::statistics::Distribution;
 use measure::summary::Summary;
 use measure::undefined::Undefined;
@@ -89,35 +89,6 @@ fn interactivity(summary: &Summary, lang: Lang) -> String {
     }
     let why = tpot.map_or(Undefined::NoSamples, Distribution::reason);
     not_available(lang.pick(why.texts()), lang)
-}
-
-/// Figures of hardware and money, grouped by the reason why they are missing.
-pub(super) fn resources(page: &mut Document, _: &Summary) {
-    let lang = page.lang;
-    page.section("resources", lang.pick(words::RESOURCES));
-    let mut reasons: Vec<(Undefined, Vec<&str>)> = Vec::new();
-    for metric in METRICS.iter().filter(|metric| metric.branch == Branch::Efficiency) {
-        let How::Absent(reason) = metric.how else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, symbols)) => symbols.push(metric.symbol),
-            None => reasons.push((reason, vec![metric.symbol])),
-        }
-    }
-    for (reason, symbols) in reasons {
-        let names = symbols.join(lang.pick(words::BETWEEN_NAMES));
-        let why = lang.pick(reason.texts());
-        page.sentence(
-            2,
-            &lang.fill(words::NAMES_NOT_AVAILABLE, &[("names", &names), ("why", &why)]),
-        );
-    }
-}
-
-pub(super) fn directions(page: &mut Document, summary: &Summary) {
-    let lang = page.lang;
-    page.section("directions", lang.pick(words::DIRECTIONS));
-    page.pair(words::FINDINGS, &missing(summary, "findings", lang));
-    page.sentence(2, lang.pick(words::ASK_EXPLAIN));
 }
 
 pub(super) fn goodput(page: &mut Document, summary: &Summary) {

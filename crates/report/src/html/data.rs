@@ -219,6 +219,7 @@ fn shown(document: &Document) -> Value {
         "title": document.title,
         "verdict": document.verdict.map_or("", |verdict| verdict.name()),
         "headline": document.headline,
+        "conditions": document.conditions,
         "lines": document.lines,
         "sections": sections,
     })
@@ -231,13 +232,15 @@ fn block(block: &Block) -> Vec<Value> {
         Block::Sentence(_, text) | Block::Line(text) => {
             vec![json!({ "kind": "sentence", "text": text })]
         }
+        Block::Command(command) => vec![json!({ "kind": "command", "text": command })],
         Block::Table(table) => {
             let rows: Vec<Value> = table
                 .rows
                 .iter()
                 .map(|row| json!({ "about": row.about, "cells": row.cells }))
                 .collect();
-            vec![json!({ "kind": "table", "columns": table.columns, "rows": rows })]
+            let (columns, left) = (&table.columns, &table.left);
+            vec![json!({ "kind": "table", "columns": columns, "rows": rows, "left": left })]
         }
     }
 }

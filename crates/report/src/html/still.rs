@@ -34,6 +34,9 @@ fn head(text: &mut String, document: &Document) {
         document.verdict.map_or("", |verdict| verdict.name()),
         escaped(&document.headline)
     );
+    if !document.conditions.is_empty() {
+        let _ = write!(text, "<p>{}</p>", escaped(&document.conditions));
+    }
     for line in &document.lines {
         let _ = write!(text, "<p class=\"soft\">{}</p>", escaped(line));
     }
@@ -46,6 +49,9 @@ fn block(text: &mut String, block: &Block) {
         Block::Pairs(many) => pairs(text, many),
         Block::Sentence(_, words) | Block::Line(words) => {
             let _ = write!(text, "<p>{}</p>", escaped(words));
+        }
+        Block::Command(command) => {
+            let _ = write!(text, "<pre><code>{}</code></pre>", escaped(command));
         }
         Block::Table(one) => table(text, one),
     }
@@ -62,14 +68,16 @@ fn pairs(text: &mut String, pairs: &[Pair]) {
 
 fn table(text: &mut String, table: &Table) {
     text.push_str("<div class=\"scroll\"><table><thead><tr>");
-    for title in &table.columns {
-        let _ = write!(text, "<th scope=\"col\">{}</th>", escaped(title));
+    for (place, title) in table.columns.iter().enumerate() {
+        let side = if table.left.contains(&place) { " class=\"left\"" } else { "" };
+        let _ = write!(text, "<th scope=\"col\"{side}>{}</th>", escaped(title));
     }
     text.push_str("</tr></thead><tbody>");
     for row in &table.rows {
         text.push_str("<tr>");
-        for cell in &row.cells {
-            let _ = write!(text, "<td>{}</td>", escaped(cell));
+        for (place, cell) in row.cells.iter().enumerate() {
+            let side = if table.left.contains(&place) { " class=\"left\"" } else { "" };
+            let _ = write!(text, "<td{side}>{}</td>", escaped(cell));
         }
         text.push_str("</tr>");
     }

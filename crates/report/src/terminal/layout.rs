@@ -48,6 +48,7 @@ impl Page {
                 Block::Pairs(pairs) => self.pairs(pairs),
                 Block::Sentence(indent, sentence) => self.sentence(*indent, sentence),
                 Block::Line(line) => self.line(line),
+                Block::Command(command) => self.line(&format!("  {command}")),
                 Block::Table(table) => self.table(table),
             }
         }
@@ -120,6 +121,13 @@ impl Page {
         }
     }
 
+    /// What the headline holds for.
+    pub(super) fn conditions(&mut self, conditions: &str) {
+        if !conditions.is_empty() {
+            self.sentence(2, conditions);
+        }
+    }
+
     /// A table of figures: names to the left, numbers to the right.
     fn table(&mut self, shown: &document::Table) {
         let mut table = Table::new();
@@ -128,7 +136,7 @@ impl Page {
         for row in &shown.rows {
             table.add_row(&row.cells);
         }
-        for index in 1..shown.columns.len() {
+        for index in (1..shown.columns.len()).filter(|index| !shown.left.contains(index)) {
             if let Some(column) = table.column_mut(index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }

@@ -7,12 +7,140 @@
 mod build;
 
 use measure::definition::GOODPUT;
+use measure::efficiency::{Efficiency, Figure};
 use measure::facts::{LoadKind, RunFacts, WorkloadFacts};
+use measure::finding::{Class, Confidence, Direction, Evidence, Finding, From, Lint};
+use measure::metric::Text;
+use measure::said;
+use measure::signal::{Gauge, Reading, Signal, Signals, Taken};
 use measure::slo::Slo;
-use measure::summary::{Summary, summarise};
+use measure::stage::{Stage, Stages};
+use measure::summary::{Inside, Summary, summarise};
 use measure::{At, Carries, FailureKind, NotSentKind, Outcome, Record, SourceTimes, Span, Tokens};
 
 use build::{Build, FINISH, ROLE, TEXT, request};
+
+/// What was seen inside a server whose seats are taken, as rules and readings
+/// would say it: every kind of content once.
+pub(crate) fn seen_inside() -> Inside {
+    let stage = |id, en, zh, mean_ms: f64, from, is_residual| Stage {
+        id,
+        name: Text { en, zh },
+        mean_ms,
+        share: mean_ms / 204.0,
+        is_residual,
+        from,
+        how: said!("mean over the window", "窗口内均值"),
+    };
+    let stages = vec![
+        stage("network", "network", "网络", 4.0, From::Client, false),
+        stage("queue", "queue", "排队", 150.0, From::Server, false),
+        stage("prefill", "prefill", "预填充", 40.0, From::Server, false),
+        stage("front_end", "front end", "前端", 10.0, From::Server, true),
+    ];
+    let figure = |key, value, unit| Figure {
+        key,
+        value,
+        unit,
+        inputs: vec![said!("weights of 16.1 GB", "权重 16.1 GB")],
+    };
+    let unread =
+        || Err(said!("DCGM was not read: add --metrics-url", "未读取 DCGM：加 --metrics-url"));
+    let mut signals = Signals {
+        engine: Some("vllm"),
+        until: At::ZERO + Span::from_s(40.0),
+        ..Signals::default()
+    };
+    let waiting = Gauge { mean: 12.0, min: 0.0, max: 15.0, first: 0.0, last: 3.0, n: 40 };
+    signals.readings.insert(Signal::QueueDepth, Reading::Gauge(waiting));
+    signals.readings.insert(Signal::Preemptions, Reading::Counter(4.0));
+    let queue = Taken { count: 1000.0, sum: 150.0, buckets: Vec::new() };
+    signals.readings.insert(Signal::QueueTime, Reading::Histogram(queue));
+    signals.readings.insert(Signal::KvCapacity, Reading::Fact(400_000.0));
+    let off =
+        said!("start the server with --enable-mfu-metrics", "启动服务时加 --enable-mfu-metrics");
+    signals.absent.insert(Signal::EstimatedFlops, off);
+    Inside {
+        signals: Some(signals),
+        stages: Stages {
+            ttft_mean_ms: Some(204.0),
+            stages,
+            foreign_share: Some(0.012),
+            ..Stages::default()
+        },
+        efficiency: Efficiency {
+            figures: vec![
+                figure("mfu", Ok(0.052), "share"),
+                figure("hfu", unread(), "share"),
+                figure("step_over_bound", Ok(1.8), "ratio"),
+                figure("prefix_hit_rate", Ok(0.5), "share"),
+            ],
+            panel: vec![
+                figure("memory_bandwidth", Ok(0.61), "share"),
+                figure("kernel_time", unread(), "share"),
+                figure("mfu", Ok(0.052), "share"),
+                figure("tpot_ms", Ok(12.7), "ms/token"),
+                figure("communication_time", Ok(0.0), "share"),
+                figure("goodput_tok_s", Ok(512.0), "tok/s"),
+            ],
+        },
+        findings: Some(vec![found(true), found(false)]),
+        lints: vec![
+            Lint {
+                id: "mean_only",
+                concerns: "ttft_ms",
+                says: said!("the mean of 204 ms hides 400 ms", "均值 204 ms 掩盖了 400 ms"),
+            },
+            Lint {
+                id: "busy_as_efficiency",
+                concerns: "mfu",
+                says: said!("5 % is usual of decoding", "解码时 5 % 属正常"),
+            },
+            Lint {
+                id: "of_no_number",
+                concerns: "power_w",
+                says: said!("it concerns what is not shown", "所涉指标未显示"),
+            },
+        ],
+        missing: vec![said!("how often prefixes were evicted", "前缀被驱逐的次数")],
+    }
+}
+
+fn found(first: bool) -> Finding {
+    let number = |what, value, unit, from| Evidence { what, value, unit, from };
+    let waiting = number(said!("requests waiting, mean", "平均等待数"), 12.0, "", From::Server);
+    Finding {
+        rule: if first { "seat_limit" } else { "prefill_backlog" },
+        class: Class::Queueing,
+        confidence: if first { Confidence::Confirmed } else { Confidence::Possible },
+        title: said!("all seats are taken", "席位已满"),
+        says: said!("74 % of TTFT is waiting", "TTFT 的 74 % 是等待"),
+        evidence: vec![
+            number(said!("queue time", "排队时间"), 150.0, "ms", From::Server),
+            number(said!("share of TTFT", "占 TTFT 比例"), 0.735, "share", From::Client),
+            waiting.clone(),
+        ],
+        against: if first { Vec::new() } else { vec![waiting] },
+        missing: if first { Vec::new() } else { vec![said!("the seat limit", "席位上限")] },
+        experiment: said!("the jump stays with longer prompts", "输入变长后跳升处不变"),
+        command: first.then(|| "goodput probe http://127.0.0.1:8000 --only ladder".to_owned()),
+        directions: vec![
+            Direction {
+                text: said!("allow more requests at once", "提高可同时运行的请求数"),
+                flag: Some("--max-num-seqs".to_owned()),
+            },
+            Direction { text: said!("add a replica", "增加副本"), flag: None },
+        ],
+        improves: &["ttft_ms", "goodput_req_s"],
+        share: if first { 0.74 } else { 0.1 },
+        seen_live: first,
+    }
+}
+
+/// The healthy run with what was seen inside its server.
+pub(crate) fn seen() -> Summary {
+    Summary { inside: seen_inside(), ..healthy().summary() }
+}
 
 /// Records and what is known besides.
 pub(crate) struct Run {

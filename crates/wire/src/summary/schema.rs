@@ -1,7 +1,8 @@
 //! The JSON Schema of `summary.json`, made from the same tables as the object
 //! itself: the keys, and the metric registry with its words.
 
-use measure::metric::{Branch, How, METRICS, Metric};
+use measure::metric::{Branch, How, METRICS, Metric, find};
+use measure::stage;
 use measure::statistics::PERCENTILES;
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,12 @@ const PLAIN: &[Member] = &[
     ("as_reported", "object", "Aggregates of an imported file that its rows cannot give."),
     ("answer_warnings", "object", "Warnings about the form of answers, and how many had each."),
     ("peaks", "object?", "Peaks as the tool of the definition prints them."),
+    (
+        "stages",
+        "object",
+        "The split of TTFT as a whole: ttft_mean_ms, foreign_share (requests of others in the \
+         server's figures), refused (why there is no split), notes; what is not known is left out.",
+    ),
 ];
 
 const WORKLOAD: &[Member] = &[
@@ -139,6 +146,86 @@ const VALIDITY: &[Member] = &[
     ("instrument_floor", "object?", "The instrument's own error, from a self-test."),
 ];
 
+const STAGE: &[Member] = &[
+    ("id", "string", "client_wait, network, front_end, queue, prefill and others."),
+    ("name", "string", "What it is."),
+    ("mean_ms", "number", "Mean over the requests of the window."),
+    ("share", "number", "Share of the mean TTFT."),
+    ("is_residual", "boolean", "True for what is left when all others are taken away."),
+    ("from", "string", "client, server, probe, given or bound."),
+    ("how", "string", "How it was found."),
+];
+
+const PANEL: &[Member] = &[
+    ("key", "string", "What it is."),
+    ("value", "number?", "Its value; where it is null, why says what would expose it."),
+    ("unit", "string", "Its unit; empty for a ratio."),
+    ("inputs", "array", "Where its inputs came from, in words."),
+];
+
+const SIGNALS: &[Member] = &[
+    ("engine", "string?", "The engine that the metrics are of: vllm, sglang and others."),
+    ("version", "string?", "Its version."),
+    ("window_s", "number", "First measured send to last measured event."),
+    (
+        "scraping",
+        "object",
+        "sources, scrapes taken and failed, slowest_ms, widest_gap_ms between two.",
+    ),
+    (
+        "readings",
+        "object",
+        "By signal (goodput explain signals): kind, unit, value (mean of a gauge or a histogram, \
+         increase of a counter, a fact); min, max, first, last, n of a gauge; per_s of a counter; \
+         count, sum of a histogram.",
+    ),
+    ("instances", "array", "The same of each engine or device, where there are two or more."),
+    ("settings", "object", "Settings that the engine tells of itself."),
+    ("notes", "array", "Things to know about the readings."),
+    ("absent", "object", "Signals that are not there, why, and what would expose them."),
+];
+
+const FINDING: &[Member] = &[
+    ("rule", "string", "Id of the rule: goodput explain tells it."),
+    (
+        "class",
+        "string",
+        "queueing, prefill, decode, kv_capacity, prefix_cache, bandwidth, compute, communication, \
+         host, network, client, underload, workload or misconfiguration.",
+    ),
+    ("confidence", "string", "confirmed, likely or possible."),
+    ("title", "string", "The cause in a few words."),
+    ("says", "string", "What happens here, with the numbers."),
+    ("missing", "array", "What is missing to be sure."),
+    ("experiment", "string", "What would refute it."),
+    ("command", "string?", "The experiment as a command; null where none does it."),
+    ("improves", "array", "Keys of the metrics that must improve when it is mended."),
+    (
+        "share",
+        "number",
+        "How much of what is wrong it explains, 0 to 1; findings are sorted by it.",
+    ),
+    ("seen_live", "boolean", "False of a rule that was tested on made data only."),
+];
+
+const EVIDENCE: &[Member] = &[
+    ("what", "string", "What was measured."),
+    ("value", "number", "The number."),
+    ("unit", "string", "Its unit; empty for a ratio."),
+    ("from", "string", "client, server, probe, given or bound."),
+];
+
+const DIRECTION: &[Member] = &[
+    ("text", "string", "What to change, and what it costs."),
+    ("flag", "string?", "The flag of the engine at hand; null where it has none or is not known."),
+];
+
+const LINT: &[Member] = &[
+    ("id", "string", "Id of the lint: goodput explain tells it."),
+    ("concerns", "string", "Key of the number that is easily misread."),
+    ("text", "string", "What it does not say here."),
+];
+
 /// The JSON Schema (draft 2020-12) that every `summary.json` of this version
 /// keeps to. Further members may come; none of these goes.
 pub fn schema() -> Value {
@@ -211,18 +298,19 @@ fn property(key: &str) -> Value {
             "Conversations as wholes; null where requests are no turns of any.",
             conversations(),
         )),
-        "stages_ms" => list("Stages of TTFT, where the server shows them."),
-        "efficiency" => object(
-            "How well hardware and money are used.",
-            METRICS
-                .iter()
-                .filter(|metric| metric.branch == Branch::Efficiency)
-                .map(|metric| (metric.key, measured(metric)))
-                .collect(),
+        "stages_ms" => list_of(
+            "Stages of TTFT in the order in which a request passes them; empty without a split.",
+            members(STAGE),
         ),
+        "efficiency" => efficiency(),
+        "signals" => nullable(object(
+            "What was read of the server over the measured window; null where nothing was.",
+            members(SIGNALS),
+        )),
         "validity" => validity(),
         "definitions" => definitions(),
-        "findings" => list("What limits the run, with evidence."),
+        "findings" => findings(),
+        "lints" => list_of("Numbers that are easily misread here.", members(LINT)),
         "caveats" => list("What makes the result weaker than it looks: id, text."),
         "absent" => json!({
             "type": "object",
@@ -286,6 +374,35 @@ fn list(words: &str) -> Value {
     json!({"type": "array", "items": {"type": "object"}, "description": words})
 }
 
+/// A list of objects of which every member named here is always there.
+fn list_of(words: &str, members: Vec<(&'static str, Value)>) -> Value {
+    let mut list = list(words);
+    let mut items = object("", members);
+    items.as_object_mut().expect("it was made as one").remove("description");
+    list["items"] = items;
+    list
+}
+
+fn findings() -> Value {
+    let mut of = members(FINDING);
+    of.push(("evidence", list_of("Numbers that speak for it.", members(EVIDENCE))));
+    of.push(("against", list_of("Numbers that speak against it.", members(EVIDENCE))));
+    of.push(("directions", list_of("What to change.", members(DIRECTION))));
+    list_of("What limits the run; the first explains most.", of)
+}
+
+fn efficiency() -> Value {
+    let mut of: Vec<(&'static str, Value)> = METRICS
+        .iter()
+        .filter(|metric| metric.branch == Branch::Efficiency)
+        .map(|metric| (metric.key, measured(metric)))
+        .collect();
+    of.push(("inputs", typed("object", "By key, where the inputs came from, in words.")));
+    let panel = "Six signals that together say whether busy is useful.";
+    of.push(("panel", list_of(panel, members(PANEL))));
+    object("How well hardware and money are used.", of)
+}
+
 fn members(table: &[Member]) -> Vec<(&'static str, Value)> {
     table.iter().map(|(name, kind, words)| (*name, typed(kind, words))).collect()
 }
@@ -344,6 +461,11 @@ fn metrics() -> Value {
             .map(|(name, _)| (*name, json!({"type": ["number", "null"]})))
             .collect();
         of.push((rate.key, object(&words(rate), figures)));
+    }
+    for metric in stage::METRICS.iter().filter_map(|(key, _)| find(key)) {
+        let words = format!("{} Its mean, by the server's metrics.", words(metric));
+        let mean = json!({"type": "number", "description": "Mean."});
+        of.push((metric.key, nullable(object(&words, vec![("mean", mean)]))));
     }
     object("Successes, from the start that definitions.ttft.start names.", of)
 }

@@ -23,9 +23,11 @@ pub(crate) const TOP: &[&str] = &[
     "conversations",
     "stages_ms",
     "efficiency",
+    "signals",
     "validity",
     "definitions",
     "findings",
+    "lints",
     "caveats",
     "absent",
 ];
