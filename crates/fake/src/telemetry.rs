@@ -316,6 +316,10 @@ pub struct Scraped<'a, O, F> {
 }
 
 impl<O: Observer, F: FnMut(At, String)> Observer for Scraped<'_, O, F> {
+    fn sent(&mut self, at: At) {
+        self.observer.sent(at);
+    }
+
     fn ended(&mut self, record: Record) {
         self.observer.ended(record);
     }
@@ -324,8 +328,8 @@ impl<O: Observer, F: FnMut(At, String)> Observer for Scraped<'_, O, F> {
         self.observer.step(replica, report);
     }
 
-    fn gaps(&mut self, gaps: &[(u32, u32)]) {
-        self.observer.gaps(gaps);
+    fn counted(&mut self, record: &Record, gaps: &[(u32, u32)]) {
+        self.observer.counted(record, gaps);
     }
 
     fn watcher(&mut self) -> Option<&mut dyn Watcher> {

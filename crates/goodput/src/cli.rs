@@ -4,16 +4,17 @@ mod serve;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use measure::deployment::Deployment;
 use report::lang::Lang;
 
 use crate::command::{
-    bench, diagnose, engine_settings, explain, export, fit, import, report as report_command, runs,
-    selftest, simulate, ui, what_if,
+    bench, diagnose, engine_settings, explain, export, fit, import, planning,
+    report as report_command, runs, selftest, simulate, ui, what_if,
 };
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
-use crate::flags::{self, CSV, ISOLATED, MARKDOWN, SLO, Settings, UsageError};
-use crate::output;
+use crate::flags::{self, CSV, DEPLOYMENT, ISOLATED, MARKDOWN, SLO, Settings, UsageError};
+use crate::{output, plan};
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -44,7 +45,7 @@ fn command() -> Command {
         .after_help(exit::HELP)
         .subcommand(bench_command())
         .subcommand(diagnose_command())
-        .subcommand(
+        .subcommand(flags::add_group(
             Command::new("report")
                 .about("Show a run again, recomputed from its directory, under any definition")
                 .arg(run_argument().num_args(1..).help("Path, id prefix, or latest; several are shown side by side, with what differs between them"))
@@ -60,7 +61,8 @@ fn command() -> Command {
                 .arg(Arg::new("markdown").long("markdown").value_name("FILE").help(MARKDOWN))
                 .arg(Arg::new("csv").long("csv").value_name("FILE").help(CSV))
                 .arg(lang_argument()),
-        )
+            DEPLOYMENT,
+        ))
         .subcommand(
             Command::new("export")
                 .about("Write a run's requests as JSON lines or as a table")
@@ -89,6 +91,7 @@ fn command() -> Command {
                 .subcommand(Command::new("ls").about("List runs, newest first").arg(runs_dir()))
                 .subcommand(Command::new("rm").about("Move a run to RUNS-DIR/.trash").arg(run_argument()).arg(runs_dir())),
         )
+        .subcommand(plan_command())
         .subcommand(ui_command())
         .subcommand(
             Command::new("selftest")
@@ -145,8 +148,7 @@ fn bench_command() -> Command {
 fn simulate_command() -> Command {
     let command = Command::new("run")
         .about("Run a load against the engine model in virtual time, with the flags of bench")
-        .arg(Arg::new("like").long("like").value_name("RUN").help("Play the requests of RUN again under the engine that made it, or that is fitted to it, and under the same with --set: what would change"))
-        .arg(Arg::new("gpu-price-per-hour").long("gpu-price-per-hour").value_name("PRICE").help("With --like: price of one accelerator for an hour, in any currency"));
+        .arg(Arg::new("like").long("like").value_name("RUN").help("Play the requests of RUN again under the engine that made it, or that is fitted to it, and under the same with --set: what would change"));
     flags::add_to(command)
 }
 
@@ -216,6 +218,36 @@ fn diagnose_command() -> Command {
         )
         .arg(Arg::new("slo").long("slo").value_name("SLO").action(ArgAction::Append).help(SLO))
         .arg(lang_argument())
+}
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  goodput plan --model-shape llama-3.1-70b --accelerator h100 --isl 1024 --osl 256 --goodput ttft:500 tpot:50
+  goodput plan --model-shape DIR --accelerator mi300x --weights fp8 --tensor-parallel 2,4 --request-rate 40
+  goodput plan --gpu-price-per-hour 2.5 --api-price in=0.15,out=0.60 --run latest";
+
+fn plan_command() -> Command {
+    let command = Command::new("plan")
+        .about("What a model on some accelerators can do at best, what the engine model makes of it, and from which load on it is cheaper than a hosted API")
+        .after_help(PLAN_EXAMPLES)
+        .arg(Arg::new("tensor-parallel").long("tensor-parallel").value_name("N,…").help("Degrees of tensor parallelism to compare [1,2,4,8]"))
+        .arg(Arg::new("attainment").long("attainment").value_name("SHARE").help("Share of the requests that must meet the objective [0.99]"))
+        .arg(Arg::new("api-price").long("api-price").value_name("in=P,out=P").help("Prices of a hosted API for a million tokens, in=…,out=…,cached=…: the load from which on the deployment is cheaper"))
+        .arg(Arg::new("run").long("run").value_name("RUN").help("Hold the API against the goodput of this run and not of the engine model"));
+    flags::add_named(command, planning::FLAGS)
+}
+
+fn plan(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let flags = planning::FLAGS.iter().filter_map(|name| flags::named(name));
+    let settings = Settings::typed_of(matches, flags).with_use_case(planning::USE_CASE)?;
+    planning::run(&planning::Arguments {
+        settings: &settings,
+        tensor_parallel: text("tensor-parallel"),
+        attainment: text("attainment"),
+        api_price: text("api-price"),
+        run: text("run"),
+    })
 }
 
 fn ui_command() -> Command {
@@ -297,6 +329,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
                 isolated: many("isolated").into_iter().map(str::to_owned).collect(),
                 fail_if: many("fail-if"),
                 ground_truth: text(matches, "ground-truth").as_deref(),
+                deployment: deployment_again(matches)?,
                 asked: output::Asked {
                     html: text(matches, "html").as_deref(),
                     markdown: text(matches, "markdown").as_deref(),
@@ -346,6 +379,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             ),
             _ => unreachable!("clap asks for a subcommand"),
         },
+        Some(("plan", matches)) => plan(matches),
         Some(("ui", matches)) => ui::run(&ui::Arguments {
             host: &text(matches, "host").unwrap_or_default(),
             port: &text(matches, "port").unwrap_or_default(),
@@ -371,21 +405,10 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let settings = collected(matches)?;
-    let price = matches.get_one::<String>("gpu-price-per-hour");
-    let Some(like) = matches.get_one::<String>("like") else {
-        if price.is_some() {
-            let rule = "belongs to --like RUN: a cost is shown beside another one";
-            return Err(UsageError::new("--gpu-price-per-hour", rule).into());
-        }
-        return simulate::run(&settings);
-    };
-    let price = price.map(|text| {
-        let price: Option<f64> = text.parse().ok();
-        let price = price.filter(|price| *price > 0.0 && price.is_finite());
-        price.ok_or_else(|| UsageError::new("--gpu-price-per-hour", "is not a number above 0"))
-    });
-    let price_per_hour = price.transpose()?;
-    what_if::run(&what_if::Arguments { like, settings: &settings, price_per_hour })
+    match matches.get_one::<String>("like") {
+        Some(like) => what_if::run(&what_if::Arguments { like, settings: &settings }),
+        None => simulate::run(&settings),
+    }
 }
 
 fn fit_to_runs(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -420,6 +443,12 @@ pub(crate) fn settings_of(argv: &[String]) -> Option<Settings> {
         },
         _ => None,
     }
+}
+
+/// What is given again of the machines of a stored run.
+fn deployment_again(matches: &ArgMatches) -> Result<Deployment, Failure> {
+    let settings = Settings::typed_of(matches, flags::of_group(DEPLOYMENT));
+    plan::deployment::given_again(&settings).map_err(Failure::usage)
 }
 
 /// The settings of `bench`, with the positional address.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drive::Reuse;
 use measure::definition::PRESETS;
+use measure::deployment::Deployment;
 use measure::facts::{ENGINE_FACTS, WorkloadFacts};
 use measure::fairness::Isolated;
 use measure::slo::Slo;
@@ -27,6 +28,7 @@ use crate::tokenizer;
 
 mod batch;
 mod data;
+pub(crate) mod deployment;
 pub(crate) mod engine;
 mod ids;
 mod lengths;
@@ -90,6 +92,8 @@ pub(crate) struct Plan {
     pub(crate) definitions: String,
     /// The engine model, where there is no address.
     pub(crate) engine: Option<sim::Settings>,
+    /// What is said of the machines that serve.
+    pub(crate) deployment: Deployment,
 }
 
 impl Plan {
@@ -118,6 +122,22 @@ impl Plan {
         let Some(engine) = engine else { return };
         self.workload.notes.extend(engine.notes);
         self.engine = Some(engine.settings);
+    }
+
+    /// Takes what is said of the machines, by the user or by the engine model.
+    fn name_machines(
+        &mut self,
+        reader: &mut Reader<'_>,
+        read: &impl Fn(&str, u64) -> Result<Vec<u8>, String>,
+    ) {
+        self.deployment = match &self.engine {
+            Some(engine) => deployment::of_engine(reader, engine),
+            None => {
+                let (deployment, notes) = deployment::deployment(reader, read);
+                self.workload.notes.extend(notes);
+                deployment
+            }
+        };
     }
 
     /// The settings that nobody gave, with the values that they took: a run
@@ -302,9 +322,11 @@ pub(crate) fn resolve(
         session_header: turns::session_header(&mut reader),
         definitions,
         engine: None,
+        deployment: Deployment::default(),
         address,
     };
     plan.take(engine(&mut reader, &read, embedded));
+    plan.name_machines(&mut reader, &read);
     match tokenizer.map(|tokenizer| plan.count_by(tokenizer)) {
         Some(Err(error)) => reader.wrong("tokenizer", error),
         Some(Ok(())) => {}

@@ -10,6 +10,11 @@ use measure::{At, Outcome, Record, Span};
 /// Time between plain lines.
 const PLAIN_EVERY: Span = Span::from_ms(5_000);
 
+/// Requests between two messages of a model's run, and between two plain lines:
+/// about a tenth of a second, and five.
+const MESSAGE_EVERY: u64 = 10_000;
+const LINE_EVERY: u64 = 500_000;
+
 /// Shows how a run goes.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -44,6 +49,23 @@ impl Progress {
         }
         if let Some(bar) = &self.bar {
             bar.set_message(self.words());
+        }
+    }
+
+    /// The same of a model that ends thousands in the time that it takes to
+    /// write a line.
+    pub(crate) fn counted(&mut self, record: &Record) {
+        let bar = self.bar.take();
+        self.ended(record);
+        self.bar = bar;
+        match &self.bar {
+            Some(bar) if self.ended.is_multiple_of(MESSAGE_EVERY) => {
+                bar.set_message(self.words());
+            }
+            None if !self.quiet && self.ended.is_multiple_of(LINE_EVERY) => {
+                crate::say(&self.words());
+            }
+            _ => {}
         }
     }
 

@@ -6,10 +6,13 @@
 
 pub mod conditions;
 pub mod efficiency;
+pub mod fit;
+pub mod gaps;
 pub mod lint;
 pub mod missing;
 pub mod rule;
 pub mod stage;
+pub mod symptom;
 pub mod view;
 
 use measure::Record;
@@ -47,12 +50,15 @@ pub fn examine(
     let view = View::new(summary, records, deployment);
     let stages = stage::split(&view);
     let efficiency = efficiency::figures(&view);
-    let findings = rule::findings(&view, &stages);
-    let lints = lint::lints(&view);
+    // Rules and lints speak about shares and figures that are there by then.
+    summary.inside.stages = stages;
+    summary.inside.efficiency = efficiency;
+    let view = View::new(summary, records, deployment);
+    let findings = rule::findings(&view, &summary.inside.stages);
+    let mut lints = lint::lints(&view);
+    lints.extend(efficiency::lints(&summary.inside.efficiency));
     let missing = missing::missing(&view);
     let inside = &mut summary.inside;
-    inside.stages = stages;
-    inside.efficiency = efficiency;
     inside.findings = Some(findings);
     inside.lints = lints;
     inside.missing = missing;

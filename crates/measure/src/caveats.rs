@@ -1,21 +1,19 @@
 //! The caveats of a run: one function a caveat, all called from one list.
 
 mod cache;
+mod evidence;
 
-use std::collections::BTreeMap;
+pub(crate) use evidence::Evidence;
 
 use crate::caveat::Caveat;
 use crate::facts::LoadKind;
-use crate::outcome::{FailureKind, Outcome};
-use crate::record::{Record, TokensSource, URL, Warnings};
-use crate::request::Timed;
+use crate::record::{TokensSource, Warnings};
 use crate::said::{Said, said};
 use crate::slices::Part;
-use crate::slo::{Judgement, Quantity, judge};
+use crate::slo::Quantity;
 use crate::summary::Summary;
-use crate::unit::Span;
 
-type Rule = fn(&Summary, &[Record]) -> Option<Caveat>;
+type Rule = fn(&Summary, &Evidence) -> Option<Caveat>;
 
 /// Every caveat, in the order of the report.
 const RULES: &[Rule] = &[
@@ -45,14 +43,15 @@ const RULES: &[Rule] = &[
     user_stamps,
     client_bottleneck,
     clock_step,
+    counted_in_bins,
 ];
 
 /// The caveats that apply.
-pub(crate) fn of(summary: &Summary, records: &[Record]) -> Vec<Caveat> {
-    RULES.iter().filter_map(|rule| rule(summary, records)).collect()
+pub(crate) fn of(summary: &Summary, evidence: &Evidence) -> Vec<Caveat> {
+    RULES.iter().filter_map(|rule| rule(summary, evidence)).collect()
 }
 
-fn interrupted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn interrupted(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     summary.facts.interrupted.then(|| {
         Caveat::new(
             "interrupted",
@@ -64,7 +63,7 @@ fn interrupted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn simulated(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn simulated(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     summary.facts.simulated.then(|| {
         Caveat::new(
             "simulated",
@@ -76,14 +75,11 @@ fn simulated(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn cap_limited(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+fn cap_limited(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
     if summary.facts.load.kind != LoadKind::Capped {
         return None;
     }
-    let waits = records
-        .iter()
-        .filter_map(|record| Some((record.stamps.released_at? - record.stamps.intended_at).s()));
-    let longest = waits.fold(0.0, f64::max);
+    let longest = evidence.longest_wait_s;
     (longest > 0.001).then(|| {
         Caveat::new(
             "cap_limited",
@@ -97,9 +93,8 @@ fn cap_limited(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn not_streamed(summary: &Summary, records: &[Record]) -> Option<Caveat> {
-    let count =
-        records.iter().filter(|r| r.answer.warnings.has(Warnings::NOT_STREAMED)).count() as u64;
+fn not_streamed(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    let count = evidence.warned(Warnings::NOT_STREAMED);
     (count > 0).then(|| {
         Caveat::new(
             "not_streamed",
@@ -115,7 +110,7 @@ fn not_streamed(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn throttled_by_server(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn throttled_by_server(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let count = *summary.outcomes.by_status.get(&429)?;
     Some(Caveat::new(
         "throttled",
@@ -127,12 +122,8 @@ fn throttled_by_server(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     ))
 }
 
-fn cut_off_tail(summary: &Summary, records: &[Record]) -> Option<Caveat> {
-    let cut = records
-        .iter()
-        .filter(|record| record.outcome == Outcome::Failed(FailureKind::TotalTimeout))
-        .count();
-    let share = cut as f64 / records.len().max(1) as f64;
+fn cut_off_tail(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    let share = evidence.timed_out as f64 / evidence.n.max(1) as f64;
     let limit = summary.facts.request_timeout?;
     (share > 0.01).then(|| {
         Caveat::new(
@@ -149,7 +140,7 @@ fn cut_off_tail(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn counted_by_chunks(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn counted_by_chunks(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let by = |wanted| summary.tokens.sources.iter().find(|(source, _)| *source == wanted);
     let (_, count) = by(TokensSource::Chunks)?;
     Some(Caveat::new(
@@ -163,7 +154,7 @@ fn counted_by_chunks(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     ))
 }
 
-fn uncounted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn uncounted(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let (prompts, outputs) = summary.tokens.uncounted;
     let partly_prompts = prompts > 0 && summary.tokens.input.is_some();
     let partly_outputs = outputs > 0 && summary.tokens.output.is_some();
@@ -182,7 +173,7 @@ fn uncounted(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn oversampled(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn oversampled(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let factor = summary.facts.workload.oversampled.filter(|factor| *factor > 1.0)?;
     Some(Caveat::new(
         "oversampled",
@@ -196,20 +187,11 @@ fn oversampled(summary: &Summary, _: &[Record]) -> Option<Caveat> {
 
 /// A target that gave nothing while others did: latencies of successes cannot
 /// show it.
-fn silent_url(_: &Summary, records: &[Record]) -> Option<Caveat> {
-    let mut urls: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for record in records {
-        let label = record.planned.label(URL);
-        let tried = !matches!(record.outcome, Outcome::Cancelled | Outcome::NotSent(_));
-        if let (Some(url), true) = (label, tried) {
-            let (n, ok) = urls.entry(url).or_default();
-            *n += 1;
-            *ok += u64::from(matches!(record.outcome, Outcome::Ok | Outcome::Empty));
-        }
-    }
+fn silent_url(_: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    let urls = &evidence.urls;
     let answering = urls.values().any(|(_, ok)| *ok > 0);
     let silent = urls.iter().filter(|(_, (n, ok))| answering && *n > 0 && *ok == 0);
-    let silent: Vec<(&&str, u64)> = silent.map(|(url, (n, _))| (url, *n)).collect();
+    let silent: Vec<(&String, u64)> = silent.map(|(url, (n, _))| (url, *n)).collect();
     let named = silent.iter().map(|(url, n)| format!("{url} ({n})")).collect::<Vec<_>>();
     (!named.is_empty()).then(|| {
         Caveat::new(
@@ -229,7 +211,7 @@ fn engine_has(summary: &Summary, fact: &str) -> bool {
     summary.facts.workload.engine_facts.iter().any(|known| known == fact)
 }
 
-fn random_text_speculation(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn random_text_speculation(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     (summary.facts.workload.random_text && engine_has(summary, "speculation")).then(|| {
         Caveat::new(
             "random_text_speculation",
@@ -243,7 +225,7 @@ fn random_text_speculation(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn random_text_moe(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn random_text_moe(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     (summary.facts.workload.random_text && engine_has(summary, "moe")).then(|| {
         Caveat::new(
             "random_text_moe",
@@ -257,7 +239,7 @@ fn random_text_moe(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn ignore_eos_speculation(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn ignore_eos_speculation(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     (summary.facts.workload.output_forced && engine_has(summary, "speculation")).then(|| {
         Caveat::new(
             "ignore_eos_speculation",
@@ -273,7 +255,7 @@ fn ignore_eos_speculation(summary: &Summary, _: &[Record]) -> Option<Caveat> {
 }
 
 /// Who the slowest are: a P99 without it names nobody.
-fn tail_owner(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn tail_owner(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let owner = summary.slices.tail_owner.as_ref()?;
     let Part::Input { from, until } = owner.of else { return None };
     Some(Caveat::new(
@@ -291,12 +273,8 @@ fn tail_owner(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     ))
 }
 
-fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> {
-    let missing = records
-        .iter()
-        .filter_map(|record| record.source.as_ref())
-        .any(|source| source.latency_s.is_none() && source.ttft_s.is_some());
-    (missing && !summary.facts.as_reported.is_empty()).then(|| {
+fn latency_not_in_file(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    (evidence.lacks_latency && !summary.facts.as_reported.is_empty()).then(|| {
         Caveat::new(
             "latency_not_in_file",
             said!(
@@ -308,14 +286,8 @@ fn latency_not_in_file(summary: &Summary, records: &[Record]) -> Option<Caveat> 
     })
 }
 
-fn slo_not_measurable(summary: &Summary, records: &[Record]) -> Option<Caveat> {
-    let slo = &summary.goodput.as_ref()?.slo;
-    let unknown = records
-        .iter()
-        .filter(|record| record.outcome != Outcome::Cancelled)
-        .map(|record| Timed::new(record, &summary.definition, summary.facts.settings))
-        .filter(|timed| judge(timed, slo).joint == Judgement::Undecided)
-        .count();
+fn slo_not_measurable(summary: &Summary, _: &Evidence) -> Option<Caveat> {
+    let unknown = summary.goodput.as_ref()?.unmeasurable;
     (unknown > 0).then(|| {
         Caveat::new(
             "slo_not_measurable",
@@ -329,7 +301,7 @@ fn slo_not_measurable(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn judged_by_text(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+fn judged_by_text(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let asked = summary.facts.slo.as_ref()?;
     let judged = summary.goodput.as_ref()?.slo.all_terms();
     let swapped = asked
@@ -348,17 +320,8 @@ fn judged_by_text(summary: &Summary, _: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn token_counts_disagree(_: &Summary, records: &[Record]) -> Option<Caveat> {
-    let pairs: Vec<(f64, f64)> = records
-        .iter()
-        .filter_map(|record| {
-            let counts = &record.answer.counts;
-            let server = counts.usage.or(counts.server)?;
-            let other = counts.tokenizer.or(counts.logprobs)?;
-            Some((f64::from(server.get()), f64::from(other.get())))
-        })
-        .collect();
-    let (server, other) = pairs.iter().fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+fn token_counts_disagree(_: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    let (server, other) = evidence.counted_twice;
     let ratio = if other > 0.0 { server / other } else { return None };
     ((ratio - 1.0).abs() > 0.10).then(|| {
         Caveat::new(
@@ -373,20 +336,10 @@ fn token_counts_disagree(_: &Summary, records: &[Record]) -> Option<Caveat> {
 }
 
 /// Answers that ended although their length was forced.
-fn short_output(_: &Summary, records: &[Record]) -> Option<Caveat> {
-    let forced = records
-        .iter()
-        .filter(|record| record.planned.output_forced && record.outcome == Outcome::Ok);
-    let (mut of, mut short, mut tokens) = (0_u64, Vec::new(), 0_u64);
-    for record in forced {
-        let Some((served, _)) = record.output_tokens() else { continue };
-        of += 1;
-        tokens += u64::from(served.get());
-        if record.is_short_output() {
-            short.push(record.index);
-        }
-    }
-    let first = *short.iter().min()?;
+fn short_output(_: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    let (of, tokens) = evidence.forced;
+    let (count, first) = evidence.short;
+    let first = first?;
     Some(Caveat::new(
         "short_output",
         said!(
@@ -395,17 +348,17 @@ fn short_output(_: &Summary, records: &[Record]) -> Option<Caveat> {
              tokens on average.",
             "{of} 个回答中有 {count} 个（{percent:.0} %）在强制长度之前结束，第一个是请求 {first}：\
              服务端没有遵守 ignore_eos。回答平均 {mean:.2} 个 token。",
-            count = short.len(),
+            count = count,
             of = of,
-            percent = 100.0 * short.len() as f64 / of as f64,
+            percent = 100.0 * count as f64 / of as f64,
             first = first,
             mean = tokens as f64 / of as f64,
         ),
     ))
 }
 
-fn reconnected(_: &Summary, records: &[Record]) -> Option<Caveat> {
-    let count: u32 = records.iter().map(|record| u32::from(record.answer.reconnects)).sum();
+fn reconnected(_: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    let count = evidence.reconnects;
     (count > 0).then(|| {
         Caveat::new(
             "reconnects",
@@ -420,9 +373,8 @@ fn reconnected(_: &Summary, records: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn user_stamps(summary: &Summary, records: &[Record]) -> Option<Caveat> {
-    let ours = records.iter().any(|record| record.source.is_none());
-    (ours && summary.facts.instrument.stamp_source == "user").then(|| {
+fn user_stamps(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
+    (evidence.ours > 0 && summary.facts.instrument.stamp_source == "user").then(|| {
         Caveat::new(
             "user_stamps",
             said!(
@@ -437,10 +389,9 @@ fn user_stamps(summary: &Summary, records: &[Record]) -> Option<Caveat> {
 /// A client that was behind while the server was not: user space saw answers
 /// long after the kernel had them, or handing over the requests took a good
 /// part of the time to first token.
-fn client_bottleneck(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+fn client_bottleneck(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
     // As for lateness, less than a millisecond is the machine's own noise.
     const LAG_LIMIT_US: f64 = 5_000.0;
-    const WRITE_FLOOR: Span = Span::from_ms(1);
     let lag = summary.validity.client_lag_us.map(|[_, p99, _]| p99);
     let behind = lag.filter(|p99| *p99 > LAG_LIMIT_US).map(|p99| {
         said!(
@@ -449,14 +400,7 @@ fn client_bottleneck(summary: &Summary, records: &[Record]) -> Option<Caveat> {
             ms = p99 / 1e3,
         )
     });
-    let writes = records.iter().filter_map(|record| {
-        let stamps = &record.stamps;
-        let (sent_at, written_at) = (stamps.sent_at?, stamps.written_at?);
-        let first = record.events.iter().find(|event| event.carries.is_arrival())?;
-        let writing = written_at - sent_at;
-        Some(writing > WRITE_FLOOR && writing.us() * 10 > i64::from(first.at_us))
-    });
-    let (slow, all) = writes.fold((0u64, 0u64), |(slow, all), is| (slow + u64::from(is), all + 1));
+    let (slow, all) = evidence.slow_writes;
     let uploading = (slow * 100 > all).then(|| {
         said!(
             "for {slow} of {all} requests, writing them took more than 10 % of the TTFT",
@@ -481,9 +425,9 @@ fn client_bottleneck(summary: &Summary, records: &[Record]) -> Option<Caveat> {
     })
 }
 
-fn clock_step(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+fn clock_step(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
     let steps = summary.facts.instrument.clock_steps;
-    let spanned = records.iter().filter(|r| r.answer.warnings.has(Warnings::CLOCK_STEP)).count();
+    let spanned = evidence.warned(Warnings::CLOCK_STEP);
     (steps > 0).then(|| {
         Caveat::new(
             "clock_step",
@@ -494,6 +438,20 @@ fn clock_step(summary: &Summary, records: &[Record]) -> Option<Caveat> {
                  clock_step，其时间可能偏差一次跳变的幅度。",
                 steps = steps,
                 spanned = spanned,
+            ),
+        )
+    })
+}
+
+fn counted_in_bins(summary: &Summary, _: &Evidence) -> Option<Caveat> {
+    (!summary.facts.rows_kept).then(|| {
+        Caveat::new(
+            "counted_in_bins",
+            said!(
+                "No request of this run was kept (--no-events): percentiles were counted in bins \
+                 and are off by up to 0.05 %; figures that need single requests are absent.",
+                "本次运行没有保留单个请求（--no-events）：分位数由分箱计数得出，误差不超过 0.05 %；\
+                 需要逐个请求数据的数字缺失。"
             ),
         )
     })

@@ -2,8 +2,8 @@
 //! what the instrument knows of itself.
 
 use crate::definition::Endpoint;
+use crate::deployment::Deployment;
 use crate::fairness::Isolated;
-use crate::gap_counts::GapCounts;
 use crate::metric::Text;
 use crate::request::Settings;
 use crate::slo::Slo;
@@ -48,8 +48,11 @@ pub struct RunFacts {
     pub as_reported: Vec<(String, f64)>,
     /// Latencies of labels that had the server for themselves, from other runs.
     pub isolated: Vec<Isolated>,
-    /// The gaps of all requests that ended well, where events were not kept.
-    pub gap_counts: Option<GapCounts>,
+    /// What the user says of the machines behind the target.
+    pub deployment: Deployment,
+    /// False where no row of any request was kept: figures were counted as the
+    /// requests ended, and cannot be computed again.
+    pub rows_kept: bool,
     /// True when the run was interrupted.
     pub interrupted: bool,
 }

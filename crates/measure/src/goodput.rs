@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::LoadKind;
+use crate::outcome::Outcome;
 use crate::request::Timed;
 use crate::slo::{Judged, Judgement, Label, Slo, Term, judge, term_name};
 use crate::unit::PerSecond;
@@ -30,6 +31,9 @@ pub struct Goodput {
     pub vacuous: u64,
     /// Requests that we stopped before they could be judged.
     pub undecided: u64,
+    /// Of these, the ones that ended by themselves: a value that the objective
+    /// bounds was not measurable on them.
+    pub unmeasurable: u64,
     /// Requests that we never sent by our own fault.
     pub client_faults: u64,
     /// Requests that no set is for.
@@ -110,95 +114,153 @@ pub fn goodput_window(
 
 /// Judges every request under `slo` and divides by `window_s` seconds.
 pub fn goodput(timed: &[Timed<'_>], slo: &Slo, window_s: Option<f64>) -> Goodput {
-    let slo = slo.of_run(timed.iter().any(Timed::reasoned));
-    let judged: Vec<Judged> = timed.iter().map(|request| judge(request, &slo)).collect();
-    let count = |wanted| judged.iter().filter(|judged| judged.joint == wanted).count() as u64;
-    let (vacuous, undecided) = (count(Judgement::Vacuous), count(Judgement::Undecided));
-    let client_faults = count(Judgement::ClientFault);
-    let good = count(Judgement::Met) + vacuous;
-    let of = good + count(Judgement::Missed);
-    let counted: Vec<u32> = timed
-        .iter()
-        .zip(&judged)
-        .filter(|(_, judged)| judged.joint.is_good())
-        .filter_map(|(request, _)| request.output_tokens().ok())
-        .collect();
-    // Good requests of which none was counted have tokens, only unknown ones.
-    let known = good == 0 || !counted.is_empty();
-    let good_tokens = counted.into_iter().map(u64::from).sum();
-    let rate =
-        |count: u64| window_s.filter(|s| *s > 0.0).map(|s| PerSecond::new(count as f64 / s).get());
-    let open = (good + undecided) as f64;
-    let possible = (of + undecided) as f64;
-    Goodput {
-        req_s: rate(good),
-        tok_s: rate(good_tokens).filter(|_| known),
-        good,
-        of,
-        attainment: (of > 0).then(|| good as f64 / of as f64),
-        bounds: (possible > 0.0).then(|| (good as f64 / possible, open / possible)),
-        vacuous,
-        undecided,
-        client_faults,
-        not_asked: count(Judgement::NotAsked),
-        per_slo: per_slo(&slo, &judged),
-        per_label: per_label(timed, &slo, &judged),
-        slo: slo.clone(),
+    let mut judging = Judging::under(slo, timed.iter().any(Timed::reasoned));
+    for request in timed {
+        judging.add(request, &judge(request, &judging.slo));
     }
+    judging.goodput(window_s)
 }
 
-fn per_slo(slo: &Slo, judged: &[Judged]) -> Vec<TermResult> {
-    let mut results: Vec<Vec<TermResult>> = slo
-        .sets()
-        .map(|set| {
-            let label = || set.label.cloned();
-            let result = |term: &Term| TermResult { label: label(), term: *term, met: 0, of: 0 };
-            set.terms.iter().map(result).collect()
-        })
-        .collect();
-    for judged in judged {
-        let mut terms = judged.terms.iter();
-        for set in &judged.sets {
-            for (result, judgement) in results[*set].iter_mut().zip(&mut terms) {
-                result.met += u64::from(judgement.is_good());
-                result.of += u64::from(judgement.decides());
-            }
-        }
-    }
-    results.into_iter().flatten().collect()
+/// Requests judged so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Judging {
+    /// The objective, with `start` said as what it is in this run.
+    pub(crate) slo: Slo,
+    met: u64,
+    vacuous: u64,
+    missed: u64,
+    undecided: u64,
+    unmeasurable: u64,
+    client_faults: u64,
+    not_asked: u64,
+    /// Output tokens of good ones; `None` where none of them was counted.
+    good_tokens: Option<u64>,
+    /// Set by set.
+    terms: Vec<Vec<TermResult>>,
+    /// By a label's name and value.
+    labels: BTreeMap<String, BTreeMap<String, Counts>>,
 }
 
 /// Counts of the requests with one label value, and the sets that are for them
 /// where these are the same for all.
+#[derive(Clone, Debug)]
 struct Counts {
     sets: Option<Vec<usize>>,
     good: u64,
     of: u64,
 }
 
-fn per_label(timed: &[Timed<'_>], slo: &Slo, judged: &[Judged]) -> Vec<LabelResult> {
-    let mut counted: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
-    for (request, judged) in timed.iter().zip(judged) {
-        for (name, value) in &request.record.planned.labels {
-            let counts = counted.entry((name, value)).or_insert_with(|| Counts {
-                sets: Some(judged.sets.clone()),
-                good: 0,
-                of: 0,
-            });
+impl Judging {
+    /// Nothing judged yet, in a run whose answers reasoned or not.
+    pub(crate) fn under(slo: &Slo, reasoned: bool) -> Self {
+        let slo = slo.of_run(reasoned);
+        let terms = slo.sets().map(|set| {
+            let label = || set.label.cloned();
+            let result = |term: &Term| TermResult { label: label(), term: *term, met: 0, of: 0 };
+            set.terms.iter().map(result).collect()
+        });
+        Self {
+            terms: terms.collect(),
+            slo,
+            met: 0,
+            vacuous: 0,
+            missed: 0,
+            undecided: 0,
+            unmeasurable: 0,
+            client_faults: 0,
+            not_asked: 0,
+            good_tokens: None,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in what was judged of a request.
+    pub(crate) fn add(&mut self, request: &Timed<'_>, judged: &Judged) {
+        let record = request.record;
+        match judged.joint {
+            Judgement::Met => self.met += 1,
+            Judgement::Vacuous => self.vacuous += 1,
+            Judgement::Missed => self.missed += 1,
+            Judgement::Undecided => {
+                self.undecided += 1;
+                self.unmeasurable += u64::from(record.outcome != Outcome::Cancelled);
+            }
+            Judgement::ClientFault => self.client_faults += 1,
+            Judgement::NotAsked => self.not_asked += 1,
+        }
+        let (good, decides) = (judged.joint.is_good(), judged.joint.decides());
+        if let (true, Ok(tokens)) = (good, request.output_tokens()) {
+            *self.good_tokens.get_or_insert(0) += u64::from(tokens);
+        }
+        let mut terms = judged.terms.iter();
+        for set in &judged.sets {
+            for (result, judgement) in self.terms[*set].iter_mut().zip(&mut terms) {
+                result.met += u64::from(judgement.is_good());
+                result.of += u64::from(judgement.decides());
+            }
+        }
+        for (name, value) in &record.planned.labels {
+            let counts = self.of_label(name, value, &judged.sets);
             if counts.sets.as_ref() != Some(&judged.sets) {
                 counts.sets = None;
             }
-            counts.good += u64::from(judged.joint.is_good());
-            counts.of += u64::from(judged.joint.decides());
+            counts.good += u64::from(good);
+            counts.of += u64::from(decides);
         }
     }
-    let counted = counted.into_iter();
-    counted
-        .map(|((name, value), Counts { sets, good, of })| {
-            let (name, value) = (name.to_owned(), value.to_owned());
-            LabelResult { name, value, asked: asked(slo, sets.as_deref()), good, of }
-        })
-        .collect()
+
+    fn of_label(&mut self, name: &str, value: &str, sets: &[usize]) -> &mut Counts {
+        let known = self.labels.get(name).is_some_and(|values| values.contains_key(value));
+        if !known {
+            let counts = Counts { sets: Some(sets.to_vec()), good: 0, of: 0 };
+            self.labels.entry(name.to_owned()).or_default().insert(value.to_owned(), counts);
+        }
+        let values = self.labels.get_mut(name).and_then(|values| values.get_mut(value));
+        values.expect("it was put in where it was not")
+    }
+
+    /// What it comes to over a window of so many seconds.
+    pub(crate) fn goodput(&self, window_s: Option<f64>) -> Goodput {
+        let good = self.met + self.vacuous;
+        let of = good + self.missed;
+        // Good requests of which none was counted have tokens, only unknown ones.
+        let known = good == 0 || self.good_tokens.is_some();
+        let rate = |count: u64| {
+            window_s.filter(|s| *s > 0.0).map(|s| PerSecond::new(count as f64 / s).get())
+        };
+        let open = (good + self.undecided) as f64;
+        let possible = (of + self.undecided) as f64;
+        Goodput {
+            req_s: rate(good),
+            tok_s: rate(self.good_tokens.unwrap_or(0)).filter(|_| known),
+            good,
+            of,
+            attainment: (of > 0).then(|| good as f64 / of as f64),
+            bounds: (possible > 0.0).then(|| (good as f64 / possible, open / possible)),
+            vacuous: self.vacuous,
+            undecided: self.undecided,
+            unmeasurable: self.unmeasurable,
+            client_faults: self.client_faults,
+            not_asked: self.not_asked,
+            per_slo: self.terms.iter().flatten().cloned().collect(),
+            per_label: self.per_label(),
+            slo: self.slo.clone(),
+        }
+    }
+
+    fn per_label(&self) -> Vec<LabelResult> {
+        let of_name = |(name, values): (&String, &BTreeMap<String, Counts>)| {
+            let result = |(value, counts): (&String, &Counts)| LabelResult {
+                name: name.clone(),
+                value: value.clone(),
+                asked: asked(&self.slo, counts.sets.as_deref()),
+                good: counts.good,
+                of: counts.of,
+            };
+            values.iter().map(result).collect::<Vec<_>>()
+        };
+        self.labels.iter().flat_map(of_name).collect()
+    }
 }
 
 fn asked(slo: &Slo, sets: Option<&[usize]>) -> Asked {

@@ -4,16 +4,18 @@
 //! Nothing here reads a clock, a socket, a file or a random source.
 
 pub mod accuracy;
+pub mod bins;
+pub mod capacity;
 pub mod caveat;
 mod caveats;
 pub mod conversations;
+pub mod course;
 pub mod definition;
 pub mod deployment;
 pub mod efficiency;
 pub mod facts;
 pub mod fairness;
 pub mod finding;
-pub mod gap_counts;
 pub mod goodput;
 pub mod hardware;
 pub mod metric;
@@ -31,6 +33,7 @@ pub mod slo;
 pub mod stage;
 pub mod statistics;
 pub mod summary;
+pub mod tally;
 pub mod threshold;
 pub mod undefined;
 pub mod unit;

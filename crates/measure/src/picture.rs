@@ -384,7 +384,7 @@ fn samples(key: &str, timed: &[Timed<'_>]) -> Vec<f32> {
             How::Request(value) => samples.extend(value(request).ok().map(|value| value as f32)),
             How::Gaps => samples
                 .extend(request.gaps_streamed().into_iter().flatten().map(|value| value as f32)),
-            How::TokenGaps | How::Run | How::Absent(_) => {}
+            How::TokenGaps | How::Run | How::Inside(_) => {}
         }
     }
     samples.sort_unstable_by(f32::total_cmp);

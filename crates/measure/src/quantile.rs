@@ -1,5 +1,7 @@
 //! Quantiles: the one place that computes them.
 
+use crate::bins::Bins;
+
 /// The quantile `q` in [0, 1] of samples sorted ascending, by linear
 /// interpolation at rank (n − 1)·q, as numpy's default and vLLM do.
 /// `None` without samples. Infinite samples give an infinite quantile wherever
@@ -26,6 +28,12 @@ pub fn linear_of(n: usize, sample: impl Fn(usize) -> f64, q: f64) -> Option<f64>
         return Some(high);
     }
     Some(if fraction >= 0.5 { high - step * (1.0 - fraction) } else { low + step * fraction })
+}
+
+/// The same of values that were counted in bins.
+pub fn counted(bins: &Bins, q: f64) -> Option<f64> {
+    let ranks = bins.ranks();
+    linear_of(bins.n() as usize, |rank| ranks.at(rank), q)
 }
 
 /// The quantile by nearest rank ⌈q·n⌉, which some peers use.
@@ -87,6 +95,20 @@ pub fn of_buckets(cumulated: &[(f64, f64)], q: f64) -> Option<FromBuckets> {
     })
 }
 
+/// The smallest value at which the weights of values up to it reach a share `q`
+/// of all weights: (value, weight) in any order. `None` without weight.
+pub fn weighted(values: &[(f64, f64)], q: f64) -> Option<f64> {
+    let all: f64 = values.iter().map(|(_, weight)| weight).sum();
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut passed = 0.0;
+    let reached = sorted.iter().find(|(_, weight)| {
+        passed += weight;
+        passed >= q * all
+    });
+    reached.filter(|_| all > 0.0).map(|(value, _)| *value)
+}
+
 /// True when `n` samples are too few for the quantile `q`: fewer than
 /// 10/(1 − q), so that fewer than ten samples lie beyond it.
 pub fn has_few_samples(n: usize, q: f64) -> bool {
@@ -97,6 +119,16 @@ pub fn has_few_samples(n: usize, q: f64) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_weight_counts_as_often_as_it_is_large() {
+        let spans = [(5.0, 1.0), (1.0, 2.0), (9.0, 1.0)];
+        assert_eq!(weighted(&spans, 0.5), Some(1.0));
+        assert_eq!(weighted(&spans, 0.51), Some(5.0));
+        assert_eq!(weighted(&spans, 1.0), Some(9.0));
+        assert_eq!(weighted(&[], 0.5), None);
+        assert_eq!(weighted(&[(1.0, 0.0)], 0.5), None);
+    }
 
     const SETS: [(&str, &[f64]); 4] = [
         ("a", &[7.0]),

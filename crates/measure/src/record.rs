@@ -206,6 +206,14 @@ impl Events {
         }
     }
 
+    /// Forgets all events and keeps their memory.
+    pub fn clear(&mut self) {
+        self.at_us.clear();
+        self.carries.clear();
+        self.tokens.clear();
+        self.choice.clear();
+    }
+
     /// Appends one event.
     pub fn push(&mut self, event: Event) {
         self.at_us.push(event.at_us);

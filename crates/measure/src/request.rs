@@ -646,14 +646,23 @@ impl<'a> Timed<'a> {
         let tokens = match counted {
             Some(tokens) => tokens,
             None => {
-                let first = self.record.answer.first_event_tokens.map_or(1, |first| first.get());
-                // Each further choice has a first token of its own.
-                let choices = self.instants().map_or(1, |i| i.arrivals - gaps.len()) as u32;
-                let firsts = first.saturating_add(choices.saturating_sub(1));
-                self.streamed_tokens()?.saturating_sub(firsts)
+                self.tokens_after_first(self.instants().map_or(1, |i| i.arrivals - gaps.len()))?
             }
         };
         if tokens == 0 { Err(Undefined::OneToken) } else { Ok((total, f64::from(tokens))) }
+    }
+
+    /// Output tokens that came after the first arrival of each of so many choices.
+    pub(crate) fn tokens_after_first(&self, choices: usize) -> Result<u32, Undefined> {
+        let first = self.record.answer.first_event_tokens.map_or(1, |first| first.get());
+        // Each further choice has a first token of its own.
+        let firsts = first.saturating_add((choices as u32).saturating_sub(1));
+        Ok(self.streamed_tokens()?.saturating_sub(firsts))
+    }
+
+    /// Whether its gaps, kept or not, enter aggregates where it has any.
+    pub(crate) fn enters_gaps(&self) -> Result<(), Undefined> {
+        self.streamed().map(|_| ())
     }
 
     /// Lower bound of the number of arrivals that carried exactly one token,

@@ -97,7 +97,7 @@ pub fn slices(timed: &[Timed<'_>], slo: Option<&Slo>) -> Slices {
 
 /// The bucket of a prompt: powers of two from 128, because the work of a
 /// prefill grows with the length and not with its logarithm below that.
-fn bucket(tokens: f64) -> Part {
+pub(crate) fn bucket(tokens: f64) -> Part {
     let tokens = tokens as u32;
     let from = if tokens < 128 { 0 } else { 1 << tokens.ilog2() };
     Part::Input { from, until: if from == 0 { 128 } else { from.saturating_mul(2) } }

@@ -1,5 +1,6 @@
 //! Statistics of one metric over a set of requests or gaps.
 
+use crate::bins::{Bins, Ranks};
 use crate::quantile;
 use crate::undefined::Undefined;
 
@@ -78,6 +79,23 @@ impl Distribution {
         }
     }
 
+    /// What gaps between chunks say of gaps between tokens: the mean by tokens,
+    /// and percentiles only where about every chunk carries one token, because
+    /// spreading a gap over its tokens would hide stalls.
+    pub(crate) fn by_token(&self, mean: Option<f64>, one_a_chunk: bool) -> Self {
+        if one_a_chunk {
+            return Self { mean: mean.or(self.mean), ..self.clone() };
+        }
+        Self {
+            n: self.n,
+            undefined: vec![(Undefined::ManyTokensPerChunk, self.n)],
+            mean,
+            percentiles: vec![None; PERCENTILES.len()],
+            extra: self.extra.iter().map(|(percent, _)| (*percent, None)).collect(),
+            ..Self::default()
+        }
+    }
+
     /// The distribution of exact samples.
     pub fn of(samples: Vec<f64>, undefined: Vec<(Undefined, u64)>, extra: &[f64]) -> Self {
         Self::of_samples(samples.into_iter().map(Sample::Exact).collect(), undefined, extra)
@@ -114,18 +132,44 @@ impl Distribution {
         distribution
     }
 
-    /// The percentiles of `n` samples in milliseconds that are sorted and read
-    /// one by one; mean, spread and ends are the caller's.
-    pub(crate) fn of_sorted(
-        n: usize,
-        ms: impl Fn(usize) -> f64 + Copy,
+    /// The distribution of samples that were counted in bins: percentiles are
+    /// those of the samples within 0.05 %, everything else is exact.
+    pub fn of_bins(bins: &Bins, undefined: Vec<(Undefined, u64)>, extra: &[f64]) -> Self {
+        Self::of_counted(bins, &Bins::default(), 0, undefined, extra)
+    }
+
+    /// The same where some samples were cut off at their values in `at_least`,
+    /// and `never` of them are failures.
+    pub fn of_counted(
+        exact: &Bins,
+        at_least: &Bins,
+        never: u64,
         undefined: Vec<(Undefined, u64)>,
         extra: &[f64],
     ) -> Self {
-        let mut distribution = Self::without_figures(n, undefined, extra);
-        if n > 0 {
-            distribution.fill_exact(n, ms, extra);
+        let n = exact.n() + at_least.n() + never;
+        let mut distribution = Self::without_figures(n as usize, undefined, extra);
+        if n == 0 {
+            return distribution;
         }
+        let mut all = exact.clone();
+        all.add_all(at_least);
+        distribution.censored = at_least.n() as f64 / n as f64;
+        if exact.n() == n {
+            (distribution.mean, distribution.std) = (exact.mean(), exact.std());
+        } else if never > 0 {
+            distribution.unbounded.push("mean");
+        } else {
+            distribution.at_least.extend(all.mean().map(|least| ("mean", least)));
+        }
+        let (lower, upper) = (all.ranks(), exact.ranks());
+        let bound = |ranks: &Ranks, q| {
+            quantile::linear_of(n as usize, |rank| ranks.at(rank), q).unwrap_or(f64::INFINITY)
+        };
+        let bounds = |q| (bound(&lower, q), bound(&upper, q));
+        distribution.min = distribution.place("min", bounds(0.0));
+        distribution.max = distribution.place("max", bounds(1.0));
+        distribution.file_percentiles(n as usize, extra, bounds);
         distribution
     }
 
@@ -314,6 +358,33 @@ mod tests {
         let near = |a: Option<f64>, b: Option<f64>| (a.unwrap() - b.unwrap()).abs() < 1e-9;
         assert!(near(lean.mean, wide.mean) && near(lean.std, wide.std));
         assert_eq!(lean.few_samples, wide.few_samples);
+    }
+
+    #[test]
+    fn counted_samples_give_the_figures_of_samples() {
+        let samples = [
+            Sample::Exact(1.5),
+            Sample::Exact(2.0),
+            Sample::AtLeast(5.0),
+            Sample::Exact(100.0),
+            Sample::Unbounded,
+        ];
+        for (from, until) in [(0, 2), (0, 4), (2, 3), (4, 5), (0, 5), (1, 1)] {
+            let samples = &samples[from..until];
+            let (mut exact, mut at_least, mut never) = (Bins::default(), Bins::default(), 0);
+            for sample in samples {
+                match sample {
+                    Sample::Exact(value) => exact.add(*value),
+                    Sample::AtLeast(value) => at_least.add(*value),
+                    Sample::Unbounded => never += 1,
+                }
+            }
+            let extra = [0.0, 30.0, 75.0];
+            assert_eq!(
+                Distribution::of_counted(&exact, &at_least, never, vec![], &extra),
+                Distribution::of_samples(samples.to_vec(), vec![], &extra),
+            );
+        }
     }
 
     #[test]

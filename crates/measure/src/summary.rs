@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::caveat::Caveat;
+use crate::caveats::Evidence;
 use crate::conversations::{Conversations, conversations};
 use crate::definition::{
     ArrivalMark, Definition, GOODPUT, SERVICE, ThroughputWindow, WithoutSamples,
@@ -16,7 +17,7 @@ use crate::goodput::{Goodput, goodput, goodput_window};
 use crate::metric::{How, METRICS, Metric, Text};
 use crate::outcome::{FailureKind, Outcome};
 use crate::peaks::{Peaks, peaks};
-use crate::record::{Carries, Record, TokensSource, Warnings};
+use crate::record::{Carries, Record, TokensSource};
 use crate::replay::{Fidelity, fidelity};
 use crate::request::{Timed, Value};
 use crate::said::{Said, said};
@@ -27,7 +28,7 @@ use crate::statistics::{Distribution, PERCENTILES, Sample, weighted_mean};
 use crate::undefined::Undefined;
 use crate::unit::{PerSecond, Span};
 use crate::validity::{Validity, validity};
-use crate::window::{self, NoSteady, Window};
+use crate::window::{self, Extent, NoSteady, Window};
 
 /// All figures of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +115,7 @@ impl Inside {
         let mut say = |key: &str, reason: Said| absent.push((key.to_owned(), reason));
         let refused = self.stages.refused.clone();
         for metric in METRICS {
-            let How::Absent(reason) = metric.how else { continue };
+            let How::Inside(reason) = metric.how else { continue };
             if self.value(metric.key).is_some() {
                 continue;
             }
@@ -143,7 +144,9 @@ impl Summary {
     /// Every figure that has no value and its reason: a reader must be able to
     /// tell "not measured" from "nothing there".
     pub fn reasons(&self) -> Vec<(String, Said)> {
-        self.absent.iter().cloned().chain(self.inside.absent()).collect()
+        let is_said = |key: &String| self.absent.iter().any(|(known, _)| known == key);
+        let inside = self.inside.absent().into_iter().filter(|(key, _)| !is_said(key));
+        self.absent.iter().cloned().chain(inside).collect()
     }
 }
 
@@ -178,32 +181,44 @@ impl OutcomeCounts {
     pub fn error_rate(&self) -> Option<f64> {
         share(self.empty + self.failed, self.ok + self.empty + self.failed)
     }
+}
 
-    fn of(records: &[Record]) -> Self {
-        let mut counts = Self::default();
-        // In the order of the schedule, so that the sample message of a kind
-        // does not depend on which worker wrote first.
-        let mut ordered: Vec<&Record> = records.iter().collect();
-        ordered.sort_by_key(|record| record.index);
-        for record in ordered {
-            match record.outcome {
-                Outcome::Ok => counts.ok += 1,
-                Outcome::Empty => counts.empty += 1,
-                Outcome::Failed(_) => counts.failed += 1,
-                Outcome::NotSent(_) => counts.not_sent += 1,
-                Outcome::Cancelled => counts.cancelled += 1,
-            }
-            let Some(kind) = record.outcome.kind() else { continue };
-            *counts.by_kind.entry(kind).or_default() += 1;
-            if record.outcome == Outcome::Failed(FailureKind::HttpStatus) {
-                let status = record.answer.http_status.unwrap_or_default();
-                *counts.by_status.entry(status).or_default() += 1;
-            }
-            if let Some(message) = &record.answer.message {
-                counts.messages.entry(kind).or_insert_with(|| message.clone());
-            }
+/// Outcomes counted request by request, in any order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) counts: OutcomeCounts,
+    /// The request that the sample message of each kind is of: the first in the
+    /// schedule, so that it does not depend on which worker wrote first.
+    said_by: BTreeMap<&'static str, u32>,
+}
+
+impl Outcomes {
+    pub(crate) fn add(&mut self, record: &Record) {
+        let counts = &mut self.counts;
+        match record.outcome {
+            Outcome::Ok => counts.ok += 1,
+            Outcome::Empty => counts.empty += 1,
+            Outcome::Failed(_) => counts.failed += 1,
+            Outcome::NotSent(_) => counts.not_sent += 1,
+            Outcome::Cancelled => counts.cancelled += 1,
         }
-        counts
+        let Some(kind) = record.outcome.kind() else { return };
+        *counts.by_kind.entry(kind).or_default() += 1;
+        if record.outcome == Outcome::Failed(FailureKind::HttpStatus) {
+            let status = record.answer.http_status.unwrap_or_default();
+            *counts.by_status.entry(status).or_default() += 1;
+        }
+        let Some(message) = &record.answer.message else { return };
+        if self.said_by.get(kind).is_none_or(|first| record.index < *first) {
+            self.said_by.insert(kind, record.index);
+            counts.messages.insert(kind, message.clone());
+        }
+    }
+
+    fn of(records: &[Record]) -> OutcomeCounts {
+        let mut outcomes = Self::default();
+        records.iter().for_each(|record| outcomes.add(record));
+        outcomes.counts
     }
 }
 
@@ -277,6 +292,21 @@ pub struct Steady {
     pub metrics: Vec<(&'static str, Distribution)>,
 }
 
+impl Steady {
+    /// No window, and no figure of one.
+    pub(crate) const fn none(reason: NoSteady) -> Self {
+        Self {
+            window: Err(reason),
+            output_tok_s: None,
+            req_s: None,
+            mean_in_flight: None,
+            goodput: None,
+            error_rate: None,
+            metrics: Vec::new(),
+        }
+    }
+}
+
 /// Token totals of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenTotals {
@@ -312,33 +342,29 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
     // Isolated runs are kept by our own definitions.
     let labelled = records.iter().any(|record| !record.planned.labels.is_empty());
     let ours = (labelled && *definition != GOODPUT).then(|| look(&GOODPUT));
-    let windows = Windows::of(records, facts, definition);
-    // What was counted is of the whole run, whatever the definition.
-    let counted = facts.gap_counts.as_ref().map(|counts| counts.distribution(&facts.percentiles));
-    let chunk_gaps = counted.unwrap_or_else(|| gaps(&timed, facts));
-    let service_gaps = if facts.gap_counts.is_some() || same_gaps(definition, &SERVICE) {
-        chunk_gaps.clone()
-    } else {
-        gaps(&service, facts)
-    };
+    let extent = Extent::of(records, facts.interrupted);
+    let evidence = Evidence::of(records, prompt_excludes_cached(facts));
+    let windows = Windows::of(&extent, facts, definition);
+    let chunk_gaps = gaps(&timed, facts);
+    let service_gaps =
+        if same_gaps(definition, &SERVICE) { chunk_gaps.clone() } else { gaps(&service, facts) };
     let metrics = distributions(&timed, facts, definition, &chunk_gaps);
-    // The first thing that a user sees of the server.
-    let first = if facts.endpoint.generates() { "ttft_ms" } else { "e2el_ms" };
-    let ttft = metrics.iter().find(|(key, _)| *key == first).map(|(_, d)| d);
-    let ttft = (ttft.and_then(|d| d.figure("p50")), ttft.and_then(|d| d.figure("p99")));
-    let tokens = token_totals(&timed, facts);
-    let outcomes = OutcomeCounts::of(records);
+    let ttft = first_seen(&metrics, facts);
+    let tokens = TokenSums::of(&timed, prompt_excludes_cached(facts));
+    let successes = timed.iter().filter(|request| request.success).count() as u64;
+    let released = released_inside(records, windows.arrival);
+    let outcomes = Outcomes::of(records);
     let goodput = facts.slo.as_ref().map(|slo| goodput(&timed, slo, windows.goodput_s));
     let slices = slices(&timed, goodput.as_ref().map(|goodput| &goodput.slo));
     let mut summary = Summary {
         definition: *definition,
-        load: load_figures(records, &timed, facts, &windows),
+        load: windows.load(&extent, successes, released, window::max_in_flight(records)),
         replay: fidelity(records, facts),
         service_metrics: distributions(&service, facts, &SERVICE, &service_gaps),
         all_requests_metrics: all_requests(&timed, facts),
         weighted: weighted(&timed),
         interactivity_tok_s: interactivity(&metrics),
-        throughput: throughput(&timed, &tokens, windows.throughput_s),
+        throughput: throughput(successes, &tokens, windows.throughput_s),
         steady: steady(&timed, records, facts),
         fairness: fairness(
             ours.as_deref().unwrap_or(&timed),
@@ -351,49 +377,53 @@ pub fn summarise(records: &[Record], facts: &RunFacts, definition: &Definition) 
             .map(|slo| self::goodput(&service, slo, windows.goodput_s)),
         goodput,
         peaks: (definition.window == ThroughputWindow::WholeRun).then(|| peaks(&timed)).flatten(),
-        validity: validity(records, facts, ttft),
+        validity: validity(records, &extent, facts, ttft),
         caveats: Vec::new(),
         slices,
         conversations: conversations(records, &facts.percentiles),
         inside: Inside::default(),
         absent: Vec::new(),
-        answer_warnings: answer_warnings(records),
+        answer_warnings: evidence.warnings(),
         facts: facts.clone(),
         outcomes,
         metrics,
         tokens,
     };
-    summary.caveats = crate::caveats::of(&summary, records);
+    summary.caveats = crate::caveats::of(&summary, &evidence);
     summary.absent = absent(&summary);
     summary
 }
 
+/// The first thing that a user sees of the server, in ms: P50 and P99.
+pub(crate) fn first_seen(
+    metrics: &[(&'static str, Distribution)],
+    facts: &RunFacts,
+) -> (Option<f64>, Option<f64>) {
+    let first = if facts.endpoint.generates() { "ttft_ms" } else { "e2el_ms" };
+    let found = metrics.iter().find(|(key, _)| *key == first).map(|(_, d)| d);
+    (found.and_then(|d| d.figure("p50")), found.and_then(|d| d.figure("p99")))
+}
+
 /// Lengths of the windows that rates divide by, in seconds.
-struct Windows {
-    arrival: Option<Window>,
+pub(crate) struct Windows {
+    pub(crate) arrival: Option<Window>,
     makespan: Option<Window>,
-    throughput_s: Option<f64>,
-    goodput_s: Option<f64>,
+    pub(crate) throughput_s: Option<f64>,
+    pub(crate) goodput_s: Option<f64>,
 }
 
 impl Windows {
-    fn of(records: &[Record], facts: &RunFacts, definition: &Definition) -> Self {
-        let due: Vec<_> = records
-            .iter()
-            .filter(|r| r.arrives() && (!facts.interrupted || r.stamps.released_at.is_some()))
-            .map(|record| record.stamps.intended_at)
-            .collect();
+    pub(crate) fn of(extent: &Extent, facts: &RunFacts, definition: &Definition) -> Self {
         let arrival = if facts.load.kind.has_schedule() {
-            window::arrival(&due, facts.load.planned_duration.filter(|_| !facts.interrupted))
+            let planned = facts.load.planned_duration.filter(|_| !facts.interrupted);
+            window::arrival_of(&extent.due, planned)
         } else {
             None
         };
-        let makespan = window::makespan(records);
+        let makespan = extent.makespan();
         let seconds = |window: Window| window.length().s();
-        let whole_run = facts.source_duration_s.or_else(|| {
-            let end = records.iter().filter_map(|r| r.stamps.ended_at).max()?;
-            Some((end - crate::unit::At::ZERO).s())
-        });
+        let end = extent.ended.last().map(|end| (end - crate::unit::At::ZERO).s());
+        let whole_run = facts.source_duration_s.or(end);
         let throughput_s = match definition.window {
             ThroughputWindow::Makespan => makespan.map(seconds).or(facts.source_duration_s),
             ThroughputWindow::WholeRun => whole_run,
@@ -402,12 +432,45 @@ impl Windows {
             ThroughputWindow::WholeRun => whole_run,
             ThroughputWindow::Makespan => {
                 // Later turns come when answers do and not by the schedule.
-                let arrival = arrival.filter(|_| records.iter().all(Record::arrives));
+                let arrival = arrival.filter(|_| extent.later_turns == 0);
                 goodput_window(facts.load.kind, arrival, makespan).map(seconds).or(throughput_s)
             }
         };
         Self { arrival, makespan, throughput_s, goodput_s }
     }
+
+    /// The load that so many successes came of, of which so many requests were
+    /// released inside the arrival window.
+    pub(crate) fn load(
+        &self,
+        extent: &Extent,
+        successes: u64,
+        released: f64,
+        max_in_flight: u32,
+    ) -> LoadFigures {
+        let arrival_s = self.arrival.map(|window| window.length().s());
+        let rate = |count: f64| arrival_s.filter(|s| *s > 0.0).map(|s| count / s);
+        let duration_s = self.makespan.map(|window| window.length().s()).or(self.throughput_s);
+        LoadFigures {
+            offered_rps: rate(extent.due.n as f64),
+            released_rps: rate(released),
+            completed_rps: duration_s.filter(|s| *s > 0.0).map(|s| successes as f64 / s),
+            max_in_flight,
+            duration_s,
+            arrival_window_s: arrival_s,
+            goodput_window_s: self.goodput_s,
+        }
+    }
+}
+
+/// Requests that the load let come and that were released inside its window.
+fn released_inside(records: &[Record], arrival: Option<Window>) -> f64 {
+    let inside = |record: &&Record| {
+        // The last arrival lies on the window's edge, a hair of lateness away.
+        let released_at = record.stamps.released_at.filter(|_| record.arrives());
+        released_at.zip(arrival).is_some_and(|(at, window)| at <= window.until)
+    };
+    records.iter().filter(inside).count() as f64
 }
 
 fn distributions(
@@ -458,12 +521,8 @@ fn distribution(
         How::Gaps => Some(gaps.clone()),
         // What such a tool calls ITL is the gap between events, pooled.
         How::TokenGaps if definition.arrival == ArrivalMark::Choice => Some(gaps.clone()),
-        How::TokenGaps => Some(match &facts.gap_counts {
-            // A window has no counts of its own, and no gaps either.
-            Some(counts) if gaps.n > 0 => counts.of_tokens(&facts.percentiles),
-            _ => token_gaps(timed, gaps),
-        }),
-        How::Run | How::Absent(_) => None,
+        How::TokenGaps => Some(token_gaps(timed, gaps)),
+        How::Run | How::Inside(_) => None,
     }
 }
 
@@ -514,17 +573,7 @@ fn token_gaps(timed: &[Timed<'_>], chunk_gaps: &Distribution) -> Distribution {
         .filter_map(|request| request.single_token_arrivals().ok())
         .fold((0u64, 0u64), |(a, b), (c, d)| (a + u64::from(c), b + u64::from(d)));
     let mean = itl_mean(timed);
-    if chunks > 0 && single as f64 >= 0.99 * chunks as f64 {
-        return Distribution { mean: mean.or(chunk_gaps.mean), ..chunk_gaps };
-    }
-    Distribution {
-        n: chunk_gaps.n,
-        undefined: vec![(Undefined::ManyTokensPerChunk, chunk_gaps.n)],
-        mean,
-        percentiles: vec![None; PERCENTILES.len()],
-        extra: chunk_gaps.extra.iter().map(|(percent, _)| (*percent, None)).collect(),
-        ..Distribution::default()
-    }
+    chunk_gaps.by_token(mean, chunks > 0 && single as f64 >= 0.99 * chunks as f64)
 }
 
 fn itl_mean(timed: &[Timed<'_>]) -> Option<f64> {
@@ -558,7 +607,9 @@ fn weighted(timed: &[Timed<'_>]) -> Weighted {
 }
 
 /// The tail of a rate is 1/p90(time), never p90(1/time).
-fn interactivity(metrics: &[(&'static str, Distribution)]) -> Vec<(&'static str, Option<f64>)> {
+pub(crate) fn interactivity(
+    metrics: &[(&'static str, Distribution)],
+) -> Vec<(&'static str, Option<f64>)> {
     let tpot = metrics.iter().find(|(key, _)| *key == "tpot_ms").map(|(_, d)| d);
     PERCENTILES
         .iter()
@@ -573,31 +624,47 @@ fn interactivity(metrics: &[(&'static str, Distribution)]) -> Vec<(&'static str,
 /// least their limit. Client faults and undecided requests stay out.
 fn all_requests(timed: &[Timed<'_>], facts: &RunFacts) -> Vec<(&'static str, Distribution)> {
     let censored_at = facts.request_timeout.map(Span::ms);
-    ["ttft_ms", "ttfc_ms", "e2el_ms"]
-        .into_iter()
-        .filter_map(crate::metric::find)
+    OF_ALL_REQUESTS
+        .iter()
+        .filter_map(|key| crate::metric::find(key))
         .filter_map(|metric| {
             let How::Request(value) = metric.how else { return None };
             let mut undefined: BTreeMap<Undefined, u64> = BTreeMap::new();
             let mut samples = Vec::new();
             for request in timed {
-                match (request.record.outcome, value(request)) {
-                    (_, Ok(ms)) => samples.push(Sample::Exact(ms)),
-                    // What no answer has, a failed one does not lack.
-                    _ if !facts.endpoint.generates() && metric.key != "e2el_ms" => {
-                        *undefined.entry(Undefined::NoGeneration).or_default() += 1;
-                    }
-                    (Outcome::Failed(FailureKind::TotalTimeout), _) => {
-                        samples.push(cut_off(request, metric, censored_at));
-                    }
-                    (Outcome::Failed(_) | Outcome::Empty, _) => samples.push(Sample::Unbounded),
-                    (_, Err(reason)) => *undefined.entry(reason).or_default() += 1,
+                let sample = value(request).map(Sample::Exact);
+                let generates = facts.endpoint.generates();
+                match sample.or_else(|reason| {
+                    without_value(request, metric, generates, censored_at, reason)
+                }) {
+                    Ok(sample) => samples.push(sample),
+                    Err(reason) => *undefined.entry(reason).or_default() += 1,
                 }
             }
             let undefined = undefined.into_iter().collect();
             Some((metric.key, Distribution::of_samples(samples, undefined, &facts.percentiles)))
         })
         .collect()
+}
+
+/// What is shown of all requests, with failures at +∞.
+pub(crate) const OF_ALL_REQUESTS: &[&str] = &["ttft_ms", "ttfc_ms", "e2el_ms"];
+
+/// What a request without a value stands for among all requests.
+pub(crate) fn without_value(
+    request: &Timed<'_>,
+    metric: &Metric,
+    generates: bool,
+    censored_at: Option<f64>,
+    reason: Undefined,
+) -> Result<Sample, Undefined> {
+    match request.record.outcome {
+        // What no answer has, a failed one does not lack.
+        _ if !generates && metric.key != "e2el_ms" => Err(Undefined::NoGeneration),
+        Outcome::Failed(FailureKind::TotalTimeout) => Ok(cut_off(request, metric, censored_at)),
+        Outcome::Failed(_) | Outcome::Empty => Ok(Sample::Unbounded),
+        _ => Err(reason),
+    }
 }
 
 fn cut_off(request: &Timed<'_>, metric: &Metric, limit_ms: Option<f64>) -> Sample {
@@ -615,25 +682,43 @@ fn cut_off(request: &Timed<'_>, metric: &Metric, limit_ms: Option<f64>) -> Sampl
 
 /// True for an API whose prompt count leaves cached tokens out (Anthropic's
 /// `input_tokens`), where others' includes them.
-pub(crate) fn prompt_excludes_cached(facts: &RunFacts) -> bool {
+pub fn prompt_excludes_cached(facts: &RunFacts) -> bool {
     facts.api == "anthropic"
 }
 
-fn token_totals(timed: &[Timed<'_>], facts: &RunFacts) -> TokenTotals {
-    let mut totals = TokenTotals::default();
-    let mut sources: BTreeMap<TokensSource, u64> = BTreeMap::new();
-    let add = |total: &mut Option<u64>, tokens: u32| {
-        *total = Some(total.unwrap_or(0) + u64::from(tokens));
-    };
-    for request in timed {
+/// Tokens summed request by request.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenSums {
+    /// Whether cached tokens are left out of prompt counts.
+    excludes_cached: bool,
+    totals: TokenTotals,
+    sources: BTreeMap<TokensSource, u64>,
+}
+
+impl TokenSums {
+    pub(crate) fn new(excludes_cached: bool) -> Self {
+        Self { excludes_cached, totals: TokenTotals::default(), sources: BTreeMap::new() }
+    }
+
+    fn of(timed: &[Timed<'_>], excludes_cached: bool) -> TokenTotals {
+        let mut sums = Self::new(excludes_cached);
+        timed.iter().for_each(|request| sums.add(request));
+        sums.totals()
+    }
+
+    pub(crate) fn add(&mut self, request: &Timed<'_>) {
+        let totals = &mut self.totals;
         let counts = &request.record.answer.counts;
+        let add = |total: &mut Option<u64>, tokens: u32| {
+            *total = Some(total.unwrap_or(0) + u64::from(tokens));
+        };
         if !request.success {
             let partial = counts
                 .usage
                 .or(counts.server)
                 .map_or_else(|| request.record.output_chunks(), |tokens| tokens.get());
             totals.wasted += u64::from(partial);
-            continue;
+            return;
         }
         match request.output_tokens() {
             Ok(tokens) => add(&mut totals.output, tokens),
@@ -642,7 +727,7 @@ fn token_totals(timed: &[Timed<'_>], facts: &RunFacts) -> TokenTotals {
         }
         match counts.prompt {
             Some(tokens) => {
-                let apart = counts.cached.filter(|_| prompt_excludes_cached(facts));
+                let apart = counts.cached.filter(|_| self.excludes_cached);
                 add(&mut totals.input, tokens.get() + apart.map_or(0, |cached| cached.get()));
             }
             None => totals.uncounted.0 += 1,
@@ -651,16 +736,24 @@ fn token_totals(timed: &[Timed<'_>], facts: &RunFacts) -> TokenTotals {
             add(&mut totals.cached, tokens.get());
         }
         if let Some((_, source)) = request.record.output_tokens() {
-            *sources.entry(source).or_default() += 1;
+            *self.sources.entry(source).or_default() += 1;
         }
     }
-    let counts = totals.cached.zip(totals.input.filter(|input| *input > 0));
-    totals.cached_share = counts.map(|(cached, input)| cached.min(input) as f64 / input as f64);
-    totals.sources = sources.into_iter().collect();
-    totals
+
+    pub(crate) fn totals(&self) -> TokenTotals {
+        let mut totals = self.totals.clone();
+        let counts = totals.cached.zip(totals.input.filter(|input| *input > 0));
+        totals.cached_share = counts.map(|(cached, input)| cached.min(input) as f64 / input as f64);
+        totals.sources = self.sources.iter().map(|(source, count)| (*source, *count)).collect();
+        totals
+    }
 }
 
-fn throughput(timed: &[Timed<'_>], tokens: &TokenTotals, window_s: Option<f64>) -> Throughput {
+pub(crate) fn throughput(
+    successes: u64,
+    tokens: &TokenTotals,
+    window_s: Option<f64>,
+) -> Throughput {
     let rate = |count: Option<f64>| {
         let over = window_s.filter(|s| *s > 0.0)?;
         Some(PerSecond::new(count? / over).get())
@@ -674,58 +767,20 @@ fn throughput(timed: &[Timed<'_>], tokens: &TokenTotals, window_s: Option<f64>) 
         input_cached_tok_s: as_rate(tokens.cached),
         input_tok_s: as_rate(tokens.input),
         total_tok_s: as_rate(total),
-        req_s: rate(Some(timed.iter().filter(|request| request.success).count() as f64)),
+        req_s: as_rate(Some(successes)),
         wasted_tok_s: as_rate(Some(tokens.wasted)),
     }
 }
 
-fn load_figures(
-    records: &[Record],
-    timed: &[Timed<'_>],
-    facts: &RunFacts,
-    windows: &Windows,
-) -> LoadFigures {
-    let arrival_s = windows.arrival.map(|window| window.length().s());
-    let rate = |count: usize| arrival_s.filter(|s| *s > 0.0).map(|s| count as f64 / s);
-    let due = records
-        .iter()
-        .filter(|r| r.arrives() && (!facts.interrupted || r.stamps.released_at.is_some()));
-    let duration_s = windows.makespan.map(|window| window.length().s()).or(windows.throughput_s);
-    let completed = timed.iter().filter(|request| request.success).count() as f64;
-    let released_inside = |record: &&Record| {
-        let window = windows.arrival;
-        // The last arrival lies on the window's edge, a hair of lateness away.
-        let released_at = record.stamps.released_at.filter(|_| record.arrives());
-        released_at.zip(window).is_some_and(|(at, window)| at <= window.until)
-    };
-    LoadFigures {
-        offered_rps: rate(due.count()),
-        released_rps: rate(records.iter().filter(released_inside).count()),
-        completed_rps: duration_s.filter(|s| *s > 0.0).map(|s| completed / s),
-        max_in_flight: window::max_in_flight(records),
-        duration_s,
-        arrival_window_s: arrival_s,
-        goodput_window_s: windows.goodput_s,
-    }
-}
-
 fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
-    let found = window::steady(records, &facts.load);
-    let Ok(inside) = &found else {
-        return Steady {
-            window: found,
-            output_tok_s: None,
-            req_s: None,
-            mean_in_flight: None,
-            goodput: None,
-            error_rate: None,
-            metrics: Vec::new(),
-        };
+    let inside = match window::steady(records, &facts.load) {
+        Ok(inside) => inside,
+        Err(reason) => return Steady::none(reason),
     };
     let length_s = inside.length().s();
     let (mut tokens, mut ended) = (None, 0u64);
     for request in timed.iter().filter(|request| request.success) {
-        if let Some(some) = tokens_inside(request, *inside) {
+        if let Some(some) = tokens_inside(request, inside) {
             *tokens.get_or_insert(0.0) += some;
         }
         let end = request.record.events.at_us.last().and_then(|us| request.record.event_at(*us));
@@ -739,7 +794,7 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
     Steady {
         output_tok_s: tokens.map(|tokens| tokens / length_s),
         req_s: Some(ended as f64 / length_s),
-        mean_in_flight: Some(window::mean_in_flight(records, *inside)),
+        mean_in_flight: Some(window::mean_in_flight(records, inside)),
         goodput: facts.slo.as_ref().map(|slo| goodput(&intended, slo, Some(length_s))),
         error_rate: error_rate(&intended),
         metrics: distributions(
@@ -748,7 +803,7 @@ fn steady(timed: &[Timed<'_>], records: &[Record], facts: &RunFacts) -> Steady {
             &crate::definition::GOODPUT,
             &gaps(&intended, facts),
         ),
-        window: found,
+        window: Ok(inside),
     }
 }
 
@@ -764,7 +819,7 @@ fn error_rate(timed: &[Timed<'_>]) -> Option<f64> {
 }
 
 /// A part of a whole; `None` of nothing.
-fn share(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
@@ -794,19 +849,8 @@ fn tokens_inside(request: &Timed<'_>, inside: Window) -> Option<f64> {
     Some(inside.map(|event| if known { f64::from(event.tokens) } else { each }).sum())
 }
 
-fn answer_warnings(records: &[Record]) -> Vec<(&'static str, u64)> {
-    Warnings::NAMES
-        .iter()
-        .map(|(warning, name)| {
-            let count = records.iter().filter(|r| r.answer.warnings.has(*warning)).count();
-            (*name, count as u64)
-        })
-        .filter(|(_, count)| *count > 0)
-        .collect()
-}
-
 /// Names every figure of the client's that has no value, with its reason.
-fn absent(summary: &Summary) -> Vec<(String, Said)> {
+pub(crate) fn absent(summary: &Summary) -> Vec<(String, Said)> {
     let mut absent = Vec::new();
     let mut say = |key: &str, reason: Said| absent.push((key.to_owned(), reason));
     for (key, distribution) in &summary.metrics {

@@ -207,7 +207,7 @@ fn figure(text: &str) -> Result<Figure, String> {
                 return Err(format!("{stat:?} is not one of {}", STATS.join(", ")));
             }
             let metric = metric::find(name)
-                .filter(|metric| !matches!(metric.how, metric::How::Run | metric::How::Absent(_)))
+                .filter(|metric| !matches!(metric.how, metric::How::Run | metric::How::Inside(_)))
                 .ok_or_else(|| format!("{name:?} is not a metric with a distribution"))?;
             Ok(Figure::Metric { key: metric.key, stat: stat.to_owned() })
         }

@@ -53,9 +53,9 @@ reasons! {
     Undecided "undecided" "no request could be judged" "没有可判定的请求";
     NoSteadyWindow "no_steady_window" "the run has no steady window" "没有稳态窗口";
     NotCollected "not_collected" "the server's metrics were not read" "没有读取服务端指标";
-    NoHardware "no_hardware" "model and accelerator are not given" "未给出模型与加速器";
-    NoPrice "no_price" "no price is given" "未给出价格";
-    EventsNotKept "events_not_kept" "only the first and last events were kept" "只保留了首末事件";
+    NoHardware "no_hardware" "model and accelerator are not given (--model-shape, --accelerator)" "未给出模型与加速器（--model-shape、--accelerator）";
+    NoPrice "no_price" "no price is given (--gpu-price-per-hour)" "未给出价格（--gpu-price-per-hour）";
+    EventsNotKept "events_not_kept" "the events of single requests were not kept" "没有保留单个请求的各个事件";
     NotInFile "not_in_file" "the imported file does not hold it" "导入的文件中没有该值";
     NeedsText "needs_text" "the definition re-tokenises the text, which was not kept" "该口径需要重新切分文本，而文本未保留";
 }

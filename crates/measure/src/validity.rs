@@ -8,6 +8,7 @@ use crate::quantile;
 use crate::record::Record;
 use crate::said::{Said, said};
 use crate::unit::{At, Span};
+use crate::window::Extent;
 
 /// The verdict on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -325,9 +326,87 @@ pub fn lateness(record: &Record, load: &LoadFacts) -> Option<Span> {
     })
 }
 
+/// What the checks count.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    ok: u64,
+    records: u64,
+    planned: u64,
+    released: u64,
+    client_resource: u64,
+    /// Output tokens of answers whose length was forced: served and asked for.
+    forced: (f64, f64),
+}
+
+impl Seen {
+    /// Counts a request; `came_due` says whether an interrupted run owed it.
+    pub(crate) fn add(&mut self, record: &Record, came_due: bool) {
+        self.ok += u64::from(record.outcome == Outcome::Ok);
+        self.records += 1;
+        // A turn after one that failed could not be sent by anybody.
+        if came_due && record.outcome != Outcome::NotSent(NotSentKind::ParentFailed) {
+            self.planned += 1;
+            self.released += u64::from(record.stamps.sent_at.is_some() || tried(record));
+        }
+        self.client_resource += u64::from(matches!(
+            record.outcome,
+            Outcome::NotSent(NotSentKind::ClientResource | NotSentKind::PortExhausted)
+        ));
+        if let (true, Outcome::Ok, Some((served, _)), Some(asked)) = (
+            record.planned.output_forced,
+            record.outcome,
+            record.output_tokens(),
+            record.planned.max_output_tokens,
+        ) {
+            self.forced.0 += f64::from(served.get());
+            self.forced.1 += f64::from(asked.get());
+        }
+    }
+
+    /// Judges the run.
+    pub(crate) fn validity(
+        &self,
+        facts: &RunFacts,
+        ttft_ms: (Option<f64>, Option<f64>),
+        lateness_us: Option<[f64; 3]>,
+        dispersion: Option<(f64, f64, f64)>,
+        sends: Option<Span>,
+    ) -> Validity {
+        let burst = facts.load.kind == LoadKind::Burst;
+        let judged = facts.load.kind != LoadKind::Unknown;
+        let (served, asked) = self.forced;
+        let inputs = Inputs {
+            ok: self.ok,
+            records: self.records,
+            planned: if burst || !judged { 0 } else { self.planned },
+            released: self.released,
+            client_resource: self.client_resource,
+            scheduled: facts.instrument.planned_requests,
+            lateness_p99_us: lateness_us.map(|[_, p99, _]| p99),
+            stamp_error_p99_us: facts.instrument.stamp_error_p99_us,
+            without_tokens: !facts.endpoint.generates(),
+            ttft_p50_us: ttft_ms.0.map(|ms| ms * 1e3),
+            ttft_p99_us: ttft_ms.1.map(|ms| ms * 1e3),
+            busiest_thread: facts.instrument.busiest_thread,
+            throttled: facts.instrument.throttled,
+            dispersion,
+            forced_length_ratio: (asked > 0.0).then(|| served / asked),
+        };
+        let (verdict, reasons) = judge(&inputs);
+        Validity {
+            verdict,
+            reasons,
+            lateness_us,
+            client_lag_us: facts.instrument.client_lag_us,
+            burst_length: sends.filter(|_| burst),
+        }
+    }
+}
+
 /// Collects the inputs from a run and judges them.
-pub fn validity(
+pub(crate) fn validity(
     records: &[Record],
+    extent: &Extent,
     facts: &RunFacts,
     ttft_ms: (Option<f64>, Option<f64>),
 ) -> Validity {
@@ -337,56 +416,17 @@ pub fn validity(
         .map(|span| span.us() as f64)
         .collect();
     late.sort_by(f64::total_cmp);
-    let lateness_us = three(&late);
-    let judged = facts.load.kind != LoadKind::Unknown;
-    let run_end = records.iter().filter_map(|r| r.stamps.ended_at).max();
-    let due = |record: &&Record| {
+    let came_due = |record: &Record| {
         // After an interrupt, what had not come due was never owed; without a
         // schedule in time nothing comes due but by being released.
         let came = facts.load.kind.has_schedule()
-            && run_end.is_some_and(|end| record.stamps.intended_at <= end);
-        let owed = !facts.interrupted || record.stamps.released_at.is_some() || came;
-        // A turn after one that failed could not be sent by anybody.
-        owed && record.outcome != Outcome::NotSent(NotSentKind::ParentFailed)
+            && extent.ended.last().is_some_and(|end| record.stamps.intended_at <= end);
+        !facts.interrupted || record.stamps.released_at.is_some() || came
     };
-    let planned = records.iter().filter(due).count() as u64;
-    let released =
-        records.iter().filter(due).filter(|r| r.stamps.sent_at.is_some() || tried(r)).count();
-    let burst = facts.load.kind == LoadKind::Burst;
-    let inputs = Inputs {
-        ok: records.iter().filter(|record| record.outcome == Outcome::Ok).count() as u64,
-        records: records.len() as u64,
-        planned: if burst || !judged { 0 } else { planned },
-        released: released as u64,
-        client_resource: records
-            .iter()
-            .filter(|record| {
-                matches!(
-                    record.outcome,
-                    Outcome::NotSent(NotSentKind::ClientResource | NotSentKind::PortExhausted)
-                )
-            })
-            .count() as u64,
-        scheduled: facts.instrument.planned_requests,
-        lateness_p99_us: lateness_us.map(|[_, p99, _]| p99),
-        stamp_error_p99_us: facts.instrument.stamp_error_p99_us,
-        without_tokens: !facts.endpoint.generates(),
-        ttft_p50_us: ttft_ms.0.map(|ms| ms * 1e3),
-        ttft_p99_us: ttft_ms.1.map(|ms| ms * 1e3),
-        busiest_thread: facts.instrument.busiest_thread,
-        throttled: facts.instrument.throttled,
-        dispersion: dispersion(records, &facts.load),
-        forced_length_ratio: forced_length_ratio(records),
-    };
-    let (verdict, reasons) = judge(&inputs);
-    let sends: Vec<At> = records.iter().filter_map(|record| record.stamps.sent_at).collect();
-    Validity {
-        verdict,
-        reasons,
-        lateness_us,
-        client_lag_us: facts.instrument.client_lag_us,
-        burst_length: burst.then(|| Some(*sends.iter().max()? - *sends.iter().min()?)).flatten(),
-    }
+    let mut seen = Seen::default();
+    records.iter().for_each(|record| seen.add(record, came_due(record)));
+    let dispersion = dispersion(records, &facts.load);
+    seen.validity(facts, ttft_ms, three(&late), dispersion, extent.sent.length())
 }
 
 /// A request that failed before its first byte was still released.
@@ -442,20 +482,6 @@ fn index_of_dispersion(instants: &[At], windows: usize) -> Option<f64> {
     let variance =
         counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (windows as f64 - 1.0);
     Some(variance / mean)
-}
-
-fn forced_length_ratio(records: &[Record]) -> Option<f64> {
-    let forced = records.iter().filter(|r| r.planned.output_forced && r.outcome == Outcome::Ok);
-    let (mut served, mut asked) = (0.0, 0.0);
-    for record in forced {
-        if let (Some((tokens, _)), Some(limit)) =
-            (record.output_tokens(), record.planned.max_output_tokens)
-        {
-            served += f64::from(tokens.get());
-            asked += f64::from(limit.get());
-        }
-    }
-    (asked > 0.0).then(|| served / asked)
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub enum NoSteady {
     Kind(LoadKind),
     /// The rate of arrivals changes by plan.
     Shaped,
+    /// Rows would be needed to find it, and were not kept.
+    NotKept,
     /// Some slot never finished its first request while others had work.
     NeverFull,
     /// What is left between ramp and drain is too short.
@@ -73,6 +75,11 @@ impl NoSteady {
                 "the rate of arrivals changes by plan, so no part of the run is steady",
                 "到达速率按计划变化，因此没有稳态部分"
             ),
+            Self::NotKept => said!(
+                "the steady part of this load is found by looking back from its end, and no rows \
+                 were kept (--no-events)",
+                "此类负载的稳态部分要在结束后回看才能确定，而没有保留逐请求数据（--no-events）"
+            ),
             Self::NeverFull => said!(
                 "no stretch had every slot past its first request and at work",
                 "没有一段时间里所有并发位都已过首个请求且都在工作"
@@ -93,32 +100,115 @@ impl NoSteady {
     }
 }
 
+/// First and last of some instants, and how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// How many.
+    pub(crate) n: u64,
+    ends: Option<(At, At)>,
+}
+
+impl Reach {
+    /// Takes an instant in.
+    pub(crate) fn add(&mut self, at: At) {
+        self.n += 1;
+        self.ends = Some(self.ends.map_or((at, at), |(from, until)| (from.min(at), until.max(at))));
+    }
+
+    /// The first.
+    pub(crate) fn first(&self) -> Option<At> {
+        self.ends.map(|(first, _)| first)
+    }
+
+    /// The last.
+    pub(crate) fn last(&self) -> Option<At> {
+        self.ends.map(|(_, last)| last)
+    }
+
+    /// From the first to the last.
+    pub(crate) fn length(&self) -> Option<Span> {
+        self.ends.map(|(first, last)| last - first)
+    }
+}
+
+/// Between which instants a run lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// When requests were intended that the load let come and that were owed.
+    pub(crate) due: Reach,
+    /// When those were intended that were tried.
+    pub(crate) tried: Reach,
+    /// When those ended.
+    pub(crate) tried_ended: Reach,
+    /// When any request ended.
+    pub(crate) ended: Reach,
+    /// When any request was sent.
+    pub(crate) sent: Reach,
+    /// Turns that came when those before them had ended.
+    pub(crate) later_turns: u64,
+}
+
+impl Extent {
+    /// Takes a request in. What an interrupted run had not released by its end
+    /// was not owed.
+    pub(crate) fn add(&mut self, record: &Record, interrupted: bool) {
+        let stamps = &record.stamps;
+        if record.arrives() {
+            if !interrupted || stamps.released_at.is_some() {
+                self.due.add(stamps.intended_at);
+            }
+        } else {
+            self.later_turns += 1;
+        }
+        if stamps.released_at.is_some() {
+            self.tried.add(stamps.intended_at);
+            stamps.ended_at.into_iter().for_each(|at| self.tried_ended.add(at));
+        }
+        stamps.ended_at.into_iter().for_each(|at| self.ended.add(at));
+        stamps.sent_at.into_iter().for_each(|at| self.sent.add(at));
+    }
+
+    pub(crate) fn of(records: &[Record], interrupted: bool) -> Self {
+        let mut extent = Self::default();
+        records.iter().for_each(|record| extent.add(record, interrupted));
+        extent
+    }
+
+    /// The makespan [first intended, last event].
+    pub(crate) fn makespan(&self) -> Option<Window> {
+        Some(Window { from: self.tried.first()?, until: self.tried_ended.last()? })
+    }
+}
+
 /// The arrival window [first, last intended]. Its length is the planned
 /// duration where one was given, else (last − first)·n/(n − 1), since n
 /// arrivals span n − 1 gaps.
 pub fn arrival(intended: &[At], planned: Option<Span>) -> Option<Window> {
-    let first = *intended.iter().min()?;
-    let last = *intended.iter().max()?;
+    let mut reach = Reach::default();
+    intended.iter().for_each(|at| reach.add(*at));
+    arrival_of(&reach, planned)
+}
+
+/// The same by what is known of the instants.
+pub(crate) fn arrival_of(intended: &Reach, planned: Option<Span>) -> Option<Window> {
+    let first = intended.first()?;
     if let Some(planned) = planned {
         // A planned duration counts from the start of the run, not from the
         // first arrival.
         let from = first.min(At::ZERO);
         return Some(Window { from, until: from + planned });
     }
-    let n = intended.len() as i64;
-    let between = (last - first).us();
-    (n > 1 && between > 0).then(|| Window {
+    let n = intended.n as f64;
+    let between = intended.length()?.us();
+    (intended.n > 1 && between > 0).then(|| Window {
         from: first,
-        until: first + Span::from_us((between as f64 * n as f64 / (n - 1) as f64).round() as i64),
+        until: first + Span::from_us((between as f64 * n / (n - 1.0)).round() as i64),
     })
 }
 
 /// The makespan [first intended, last event].
 pub fn makespan(records: &[Record]) -> Option<Window> {
-    let tried = records.iter().filter(|record| record.stamps.released_at.is_some());
-    let from = tried.clone().map(|record| record.stamps.intended_at).min()?;
-    let until = tried.filter_map(|record| record.stamps.ended_at).max()?;
-    Some(Window { from, until })
+    Extent::of(records, false).makespan()
 }
 
 /// In-flight intervals [sent, ended] of all requests that were sent.
@@ -170,6 +260,50 @@ pub fn mean_in_flight(records: &[Record], window: Window) -> f64 {
     covered as f64 / window.length().us().max(1) as f64
 }
 
+/// The time in which answers were being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Writing {
+    /// From the first to the last token arrival, added up over the answers.
+    pub total: Span,
+    /// The time in which at least one answer was under way, for each server by
+    /// itself where answers say who served them, added up.
+    pub busy: Span,
+    /// Servers that answers name; 1 where they name none.
+    pub servers: u32,
+}
+
+impl Writing {
+    /// Answers that one server writes at a time while it writes any.
+    pub fn at_a_time(&self) -> Option<f64> {
+        (self.busy > Span::ZERO).then(|| self.total.us() as f64 / self.busy.us() as f64)
+    }
+}
+
+/// The time in which the answers of these requests were being written.
+pub fn writing<'a>(records: impl IntoIterator<Item = &'a Record>) -> Writing {
+    let mut servers: BTreeMap<Option<&str>, Vec<(At, At)>> = BTreeMap::new();
+    for record in records {
+        let events = &record.events;
+        let mut arrivals = (0..events.len()).filter(|place| events.carries[*place].is_arrival());
+        let Some(first) = arrivals.next() else { continue };
+        let last = arrivals.next_back().unwrap_or(first);
+        let at = |place: usize| record.event_at(events.at_us[place]);
+        let Some(span) = at(first).zip(at(last)) else { continue };
+        servers.entry(record.answer.served_by.as_deref()).or_default().push(span);
+    }
+    let mut writing = Writing { servers: servers.len().max(1) as u32, ..Writing::default() };
+    for spans in servers.values_mut() {
+        spans.sort_unstable();
+        let mut reached = At::from_us(i64::MIN);
+        for (first, last) in spans {
+            writing.total += *last - *first;
+            writing.busy += (*last - (*first).max(reached).min(*last)).max(Span::ZERO);
+            reached = reached.max(*last);
+        }
+    }
+    writing
+}
+
 /// The steady window of a run, or why it has none.
 ///
 /// Closed loop: from when every slot has finished its first request, or its
@@ -193,12 +327,18 @@ pub fn steady(records: &[Record], load: &LoadFacts) -> Result<Window, NoSteady> 
         intervals(records).into_iter().map(|(sent, ended)| (ended - sent).s()).collect();
     took.sort_by(f64::total_cmp);
     let median = quantile::linear(&took, 0.5).unwrap_or(0.0);
-    let needed = Span::from_s(f64::max(10.0, 3.0 * median));
+    long_enough(window, median)?;
+    refuse_trend(window, |part| mean_in_flight(records, part))?;
+    Ok(window)
+}
+
+/// Refuses a window that is short beside what half of the requests took.
+pub(crate) fn long_enough(window: Window, median_s: f64) -> Result<(), NoSteady> {
+    let needed = Span::from_s(f64::max(10.0, 3.0 * median_s));
     if window.length() < needed {
         return Err(NoSteady::TooShort { length: window.length().max(Span::ZERO), needed });
     }
-    refuse_trend(records, window)?;
-    Ok(window)
+    Ok(())
 }
 
 fn steady_open(records: &[Record]) -> Result<Window, NoSteady> {
@@ -245,12 +385,15 @@ fn steady_closed(records: &[Record], users: usize) -> Result<Window, NoSteady> {
 /// a quarter: the window of an open loop starts where the number in flight
 /// reaches its later mean, so that a backlog that grows evenly from nothing
 /// rises by only 24 % inside it.
-fn refuse_trend(records: &[Record], window: Window) -> Result<(), NoSteady> {
+pub(crate) fn refuse_trend(
+    window: Window,
+    mean_in_flight: impl Fn(Window) -> f64,
+) -> Result<(), NoSteady> {
     let quarter = Span::from_us(window.length().us() / 4);
     let mut from = window.from;
     let means: Vec<f64> = (0..4)
         .map(|_| {
-            let mean = mean_in_flight(records, Window { from, until: from + quarter });
+            let mean = mean_in_flight(Window { from, until: from + quarter });
             from = from + quarter;
             mean
         })

@@ -69,7 +69,6 @@ function fields(found) {
     [say('field_peers'), found.peers],
     [say('field_source'), found.source],
   ];
-  if (found.absent !== null) rows.push([say('field_absent'), pick(found.absent)]);
   return rows;
 }
 

@@ -4,7 +4,7 @@
 mod causes;
 mod example;
 
-use measure::metric::{self, Better, How, Level, METRICS, Metric, Text};
+use measure::metric::{self, Better, Level, METRICS, Metric, Text};
 use measure::outcome::{Blame, FailureKind, NotSentKind};
 use measure::record::Warnings;
 use measure::undefined::Undefined;
@@ -113,10 +113,6 @@ fn of_metric(metric: &Metric, lang: Lang) -> Entry {
     if let Some(example) = example::of_metric(metric.key, lang) {
         fields.push((lang.pick(label::EXAMPLE), example));
     }
-    if let Some(absent) = absent(metric) {
-        let none = lang.pick(Text { en: "no value: ", zh: "无值：" });
-        fields.push((lang.pick(label::ABSENT), format!("{none}{}", lang.pick(absent))));
-    }
     Entry {
         heading: heading(metric.symbol, lang.pick(metric.name)),
         opening: lang.pick(metric.text).to_owned(),
@@ -197,20 +193,11 @@ mod label {
     pub(super) const SOURCE: Text = Text { en: "Source", zh: "出处" };
     pub(super) const PEERS: Text = Text { en: "Other tools", zh: "其他工具" };
     pub(super) const DEFINITION: Text = Text { en: "Definition", zh: "口径版本" };
-    pub(super) const ABSENT: Text = Text { en: "In this version", zh: "当前版本" };
     pub(super) const BLAME: Text = Text { en: "Look at", zh: "先查哪里" };
     pub(super) const HINT: Text = Text { en: "Try first", zh: "先试什么" };
     pub(super) const EFFECT: Text = Text { en: "Effect on figures", zh: "对指标的影响" };
     pub(super) const EXAMPLE: Text = Text { en: "Worked example", zh: "算例" };
     pub(super) const SHOWN: Text = Text { en: "Shown as", zh: "显示为" };
-}
-
-/// Why this version has no value of a metric, where that is so for every run.
-pub(crate) fn absent(metric: &Metric) -> Option<Text> {
-    match metric.how {
-        How::Absent(reason) => Some(reason.texts()),
-        How::Request(_) | How::Gaps | How::TokenGaps | How::Run => None,
-    }
 }
 
 /// What one value belongs to.

@@ -15,6 +15,7 @@ pub mod lang;
 pub mod markdown;
 pub mod metrics_page;
 pub mod number;
+pub mod planning;
 pub mod svg;
 pub mod terminal;
 pub mod threshold;

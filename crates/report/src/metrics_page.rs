@@ -91,7 +91,7 @@ fn contents() -> String {
 }
 
 fn section(metric: &Metric) -> String {
-    let mut lines = vec![
+    let lines = [
         format!("<a id=\"{}\"></a>\n", metric.key),
         format!("### {} — {}\n", metric.symbol, metric.name.en),
         format!("{}\n", metric.text.en),
@@ -109,13 +109,10 @@ fn section(metric: &Metric) -> String {
         format!("- **How it is misread**: {}", metric.pitfalls.en),
         format!("- **Source**: {}", metric.source),
         format!("- **Other tools**: {}", metric.peers),
+        format!("- **中文名**：{}", metric.name.zh),
+        format!("- **说明**：{}", metric.text.zh),
+        format!("- **常见误读**：{}\n", metric.pitfalls.zh),
     ];
-    if let Some(absent) = explain::absent(metric) {
-        lines.push(format!("- **In this version**: no value: {}", absent.en));
-    }
-    lines.push(format!("- **中文名**：{}", metric.name.zh));
-    lines.push(format!("- **说明**：{}", metric.text.zh));
-    lines.push(format!("- **常见误读**：{}\n", metric.pitfalls.zh));
     lines.join("\n")
 }
 

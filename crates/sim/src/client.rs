@@ -3,9 +3,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use measure::record::{Carries, Event};
-use measure::{At, FailureKind, NotSentKind, Outcome, Record, Span, Tokens};
+use measure::{At, FailureKind, NotSentKind, Outcome, Planned, Record, Span, Tokens};
 use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 use workload::stretch::Stretch;
@@ -31,7 +32,7 @@ pub struct Surroundings {
     /// Whether answers come as chat events, of which the first has a role.
     pub is_chat: bool,
     /// Whether events are kept; without them a record has the first and the last
-    /// token's instant only.
+    /// token's instant only, and nothing that no figure needs.
     pub keep_events: bool,
     /// Length of an answer whose request has no limit.
     pub default_output: u32,
@@ -39,13 +40,18 @@ pub struct Surroundings {
 
 /// What a run hears.
 pub trait Observer {
+    /// A request is sent.
+    fn sent(&mut self, _at: At) {}
     /// A request is over.
     fn ended(&mut self, record: Record);
+    /// The same where events are not kept, with the gaps between its arrivals in
+    /// microseconds, each with the tokens that ended it. The record is lent: its
+    /// memory is another request's afterwards.
+    fn counted(&mut self, record: &Record, _gaps: &[(u32, u32)]) {
+        self.ended(record.clone());
+    }
     /// A step has ended.
     fn step(&mut self, _replica: usize, _report: &StepReport) {}
-    /// Gaps between the arrivals of a request that ended well, in microseconds,
-    /// each with the tokens that ended it; told where events are not kept.
-    fn gaps(&mut self, _gaps: &[(u32, u32)]) {}
     /// Who watches the engine itself, if anyone does.
     fn watcher(&mut self) -> Option<&mut dyn Watcher> {
         None
@@ -114,8 +120,9 @@ pub fn run_given(
         events: BinaryHeap::new(),
         order: 0,
         most_events: FEWEST_EVENTS,
-        talks: HashMap::new(),
-        under_way: HashMap::new(),
+        talks: HashMap::default(),
+        under_way: HashMap::default(),
+        spare: Vec::new(),
         next_unit: 0,
         cap: None,
         heard: Heard::default(),
@@ -172,9 +179,35 @@ struct UnderWay {
     prompt_tokens: u32,
     last_us: i64,
     sent_us: i64,
+    /// When it reaches a scheduler, on the engine's clock.
+    queued_ns: u64,
     tokens: u32,
     /// Where events are not kept.
     gaps: Vec<(u32, u32)>,
+}
+
+impl Default for UnderWay {
+    fn default() -> Self {
+        Self {
+            record: Record::planned(0, At::ZERO, Planned::default()),
+            prompt_tokens: 0,
+            last_us: 0,
+            sent_us: 0,
+            queued_ns: 0,
+            tokens: 0,
+            gaps: Vec::new(),
+        }
+    }
+}
+
+impl UnderWay {
+    /// Makes another request of it.
+    fn begin(&mut self, index: u32, intended_at: At, planned: Planned) {
+        let mut events = std::mem::take(&mut self.record.events);
+        events.clear();
+        self.gaps.clear();
+        self.record = Record { events, ..Record::planned(index, intended_at, planned) };
+    }
 }
 
 /// The most requests under way, where there is a cap, and those that wait.
@@ -195,9 +228,12 @@ struct Run<'a> {
     /// How many events there may be before the outdated ones are forgotten.
     most_events: usize,
     /// By session.
-    talks: HashMap<u32, Talk>,
+    talks: HashMap<u32, Talk, BuildHasherDefault<Numbered>>,
     /// By index.
-    under_way: HashMap<u32, UnderWay>,
+    under_way: HashMap<u32, Box<UnderWay>, BuildHasherDefault<Numbered>>,
+    /// Requests of the past, for their memory.
+    #[expect(clippy::vec_box, reason = "they go back to those under way as they are")]
+    spare: Vec<Box<UnderWay>>,
     next_unit: u32,
     cap: Option<Cap>,
     heard: Heard,
@@ -209,10 +245,31 @@ struct Run<'a> {
     last_ns: u64,
 }
 
+/// Hashes numbers that count up: a multiplication spreads them, and nobody
+/// chooses them to collide.
+#[derive(Default)]
+struct Numbered(u64);
+
+impl Hasher for Numbered {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
 /// What comes back from the engine.
 enum Incoming {
     Tokens(u32, u32),
-    Ended(usize, Ended),
+    Ended(Box<(usize, Ended)>),
 }
 
 /// What the engine said at one instant.
@@ -349,7 +406,8 @@ impl Run<'_> {
                 (Some(at), engine) if engine.is_none_or(|ns| self.engine_ns(at) <= ns) => {
                     // What comes at an instant is heard before what is due then.
                     if incoming == Some(at) {
-                        if let Some((at, incoming)) = self.incoming.pop_front() {
+                        while self.incoming.front().is_some_and(|(next, _)| *next == at) {
+                            let Some((_, incoming)) = self.incoming.pop_front() else { break };
                             self.hear(at, incoming, observer);
                         }
                     } else if let Some(Reverse((at, _, happening))) = self.events.pop() {
@@ -492,7 +550,9 @@ impl Run<'_> {
         let prompt = Content::Stretches(stretches.into());
         let prompt_tokens = prompt.len().max(1);
         let limit = request.max_output_tokens.map(Tokens::get).or(given.natural);
-        let mut record = Record::planned(index, intended_at, request.planned());
+        let mut under_way = self.spare.pop().unwrap_or_default();
+        under_way.begin(index, intended_at, request.planned());
+        let record = &mut under_way.record;
         record.answer.counts.cached = given.cached.map(Tokens::new);
         let stamps = &mut record.stamps;
         (stamps.released_at, stamps.sent_at, stamps.written_at) = (Some(now), Some(now), Some(now));
@@ -510,15 +570,11 @@ impl Run<'_> {
         let sent_us = now.us();
         let refused = self.cluster.accepts(prompt_tokens, ask.limit).err();
         record.answer.message = refused.map(|refused| refused.to_string());
-        let under_way = UnderWay {
-            record,
-            prompt_tokens,
-            last_us: sent_us,
-            sent_us,
-            tokens: 0,
-            gaps: Vec::new(),
-        };
+        (under_way.prompt_tokens, under_way.tokens) = (prompt_tokens, 0);
+        (under_way.last_us, under_way.sent_us) = (sent_us, sent_us);
+        under_way.queued_ns = 0;
         self.under_way.insert(index, under_way);
+        observer.sent(now);
         self.push(now + self.around.request_timeout, Happening::Overdue(index));
         if refused.is_some() {
             // A refusal takes as long as it takes to read the request.
@@ -529,6 +585,9 @@ impl Run<'_> {
         let reaches_ns = self.engine_ns(now + self.around.one_way);
         let limit = ask.limit;
         let queued_ns = self.cluster.submit(reaches_ns, ask);
+        if let Some(under_way) = self.under_way.get_mut(&index) {
+            under_way.queued_ns = queued_ns;
+        }
         if let Some(watcher) = observer.watcher() {
             watcher.submitted(u64::from(index), reaches_ns, queued_ns, limit);
         }
@@ -576,7 +635,7 @@ impl Run<'_> {
             // Nobody waits for the end of what was given up.
             if ended.finish != Finish::Abort {
                 let at = self.run_at(at_ns) + back;
-                self.incoming.push_back((at, Incoming::Ended(replica, ended)));
+                self.incoming.push_back((at, Incoming::Ended(Box::new((replica, ended)))));
             }
         }
         for (replica, report) in heard.steps.drain(..) {
@@ -588,7 +647,7 @@ impl Run<'_> {
     fn hear(&mut self, at: At, incoming: Incoming, observer: &mut impl Observer) {
         match incoming {
             Incoming::Tokens(index, tokens) => self.hear_tokens(index, at, tokens),
-            Incoming::Ended(replica, ended) => self.hear_end(replica, &ended, at, observer),
+            Incoming::Ended(ended) => self.hear_end(ended.0, &ended.1, at, observer),
         }
     }
 
@@ -638,33 +697,37 @@ impl Run<'_> {
         }
         let answer = &mut record.answer;
         answer.http_status = Some(200);
-        answer.finish_reason = Some(ended.finish.name().to_owned());
         answer.counts.prompt = Some(Tokens::new(under_way.prompt_tokens));
         answer.counts.usage = Some(Tokens::new(ended.output_tokens));
         answer.counts.cached.get_or_insert(Tokens::new(ended.cached_tokens));
         answer.choices = 1;
-        answer.server_timings = server_timings(ended);
-        if self.cluster.replicas().len() > 1 {
-            answer.served_by = Some(format!("replica-{replica}"));
+        if around.keep_events {
+            answer.finish_reason = Some(ended.finish.name().to_owned());
+            answer.server_timings = server_timings(ended, under_way.queued_ns);
+            if self.cluster.replicas().len() > 1 {
+                answer.served_by = Some(format!("replica-{replica}"));
+            }
         }
         record.outcome = match ended.finish {
             Finish::Stop | Finish::Length => Outcome::Ok,
             Finish::Abort => Outcome::Cancelled,
         };
-        if record.outcome == Outcome::Ok {
-            observer.gaps(&under_way.gaps);
-        }
         self.end(under_way, at, observer);
     }
 
     /// A request is over for its client: its slot is free, its conversation
     /// goes on.
-    fn end(&mut self, under_way: UnderWay, at: At, observer: &mut impl Observer) {
-        let UnderWay { mut record, tokens, .. } = under_way;
+    fn end(&mut self, mut under_way: Box<UnderWay>, at: At, observer: &mut impl Observer) {
+        let (record, tokens) = (&mut under_way.record, under_way.tokens);
         record.stamps.ended_at = Some(at);
         let (index, well) = (record.index, record.outcome == Outcome::Ok);
         let session = record.planned.session;
-        observer.ended(record);
+        if self.around.keep_events {
+            observer.ended(std::mem::take(&mut under_way).record);
+        } else {
+            observer.counted(&under_way.record, &under_way.gaps);
+            self.spare.push(under_way);
+        }
         let next = self.cap.as_mut().and_then(|cap| {
             let next = cap.waiting.pop_front();
             cap.free += u32::from(next.is_none());
@@ -753,13 +816,14 @@ fn adapter_of(request: &Request) -> Option<&str> {
 }
 
 /// What vLLM says of a request at its end when it is asked to, milliseconds.
-/// Its time to first token counts from the first step, not from the arrival.
-fn server_timings(ended: &Ended) -> Vec<(String, f64)> {
+/// Its queue time counts from the end of the front end's work, and its time to
+/// first token from the first step, not from the arrival.
+fn server_timings(ended: &Ended, queued_ns: u64) -> Vec<(String, f64)> {
     let ms = |from: u64, until: u64| until.saturating_sub(from) as f64 / 1e6;
     let generation = ms(ended.first_token_ns, ended.ended_ns);
     let gaps = ended.output_tokens.saturating_sub(1);
     let mut timings = vec![
-        ("queue_time_ms".to_owned(), ms(ended.arrived_ns, ended.scheduled_ns)),
+        ("queue_time_ms".to_owned(), ms(queued_ns, ended.scheduled_ns)),
         ("time_to_first_token_ms".to_owned(), ms(ended.scheduled_ns, ended.first_token_ns)),
         ("generation_time_ms".to_owned(), generation),
     ];

@@ -8,6 +8,7 @@ mod cluster;
 mod content;
 mod cost;
 pub mod fit;
+pub mod planning;
 mod replica;
 mod scheduler;
 mod settings;

@@ -2,7 +2,10 @@
 //! the scheduler's limits and the coefficients of its speed. One table holds
 //! every setting; `--set`, the help and the documents are made of it.
 
-use measure::hardware::{self, Accelerator, Attention, FeedForward, ModelShape, Precision};
+use measure::deployment::Deployment;
+use measure::hardware::{
+    self, Accelerator, Attention, FeedForward, FlopsPerSecond, ModelShape, Precision,
+};
 
 use crate::cost::Cost;
 use crate::replica::{Slowdown, Totals, nanoseconds};
@@ -725,6 +728,47 @@ impl Settings {
         self.replicas
             .saturating_add(self.prefill_replicas)
             .saturating_mul(self.accelerators_per_replica())
+    }
+
+    /// The machines of this engine as a user would say them.
+    pub fn deployment(&self) -> Deployment {
+        let each = self.accelerators_per_replica();
+        let of = |role: &str, replicas: u32| (role.to_owned(), replicas.saturating_mul(each));
+        let topology = if self.prefill_replicas > 0 {
+            vec![of("prefill", self.prefill_replicas), of("decode", self.replicas)]
+        } else {
+            vec![of("", self.replicas)]
+        };
+        Deployment {
+            model: Some(self.model.clone()),
+            accelerator: Some(self.accelerator_as_set()),
+            topology,
+            tensor_parallel: Some(self.tensor_parallel_size),
+            pipeline_parallel: Some(self.pipeline_parallel_size),
+            weights: Some(self.quantization),
+            kv_cache: Some(self.kv_cache_dtype),
+            price_per_hour: None,
+            seats: Some(self.max_num_seqs),
+            token_budget: Some(self.max_num_batched_tokens),
+        }
+    }
+
+    /// The accelerator with the peaks that were set in the place of its own.
+    fn accelerator_as_set(&self) -> Accelerator {
+        let own = self.accelerator;
+        let peaks = |rate: f64| FlopsPerSecond {
+            fp32: own.flops.fp32,
+            bf16: Some(rate),
+            fp8: own.flops.fp8.map(|_| rate),
+            int8: own.flops.int8.map(|_| rate),
+            fp4: own.flops.fp4.map(|_| rate),
+        };
+        Accelerator {
+            flops: self.peak_flops_per_s.map_or(own.flops, peaks),
+            bandwidth_bytes_per_s: self.peak_bytes_per_s.unwrap_or(own.bandwidth_bytes_per_s),
+            memory_bytes: self.memory_bytes.unwrap_or(own.memory_bytes),
+            ..own
+        }
     }
 
     /// Prompt and answer of one sequence, tokens.

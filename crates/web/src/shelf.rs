@@ -170,6 +170,11 @@ impl Shelf {
             return Ok(Arc::clone(&known.text));
         }
         let facts = manifest(run)?.facts;
+        if !facts.rows_kept {
+            let hint = "its figures are in summary.json; run it without --no-events to keep rows";
+            let what = "the run kept no rows (--no-events), so there is nothing to show of them";
+            return Err(Fault::new(StatusCode::UNPROCESSABLE_ENTITY, what, hint));
+        }
         let rows = run.records()?;
         let deployment = Deployment::default();
         let (records, definition) = (&rows.records, definition(&facts));

@@ -358,6 +358,20 @@ fn a_run_is_page_data_as_a_report_holds_it() {
 }
 
 #[test]
+fn a_run_without_rows_is_listed_and_says_why_it_has_no_page() {
+    let place = Place::new();
+    let id = place.run(1, true);
+    let manifest = place.runs().join(&id).join("run.json");
+    let bytes = fs::read(&manifest).expect("it was written");
+    let mut counted: Value = serde_json::from_slice(&bytes).expect("JSON");
+    counted["facts"]["rows_kept"] = json!(false);
+    fs::write(&manifest, counted.to_string()).expect("the disk takes it");
+    let listed = place.get("/api/runs").json();
+    assert_eq!((&listed["runs"][0]["id"], &listed["runs"][0]["ok"]), (&json!(id), &json!(4)));
+    place.get(&format!("/api/runs/{id}")).fault(422, "kept no rows (--no-events)");
+}
+
+#[test]
 fn a_run_that_is_being_written_can_be_read_and_not_moved() {
     let place = Place::with(None, long_ago);
     let id = place.run(1, false);

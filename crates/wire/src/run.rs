@@ -1,14 +1,17 @@
 //! `run.json`: what a run was, so that every figure of its report can be
 //! recomputed from its directory. Versioned, and readable forever.
 
+mod deployment;
+
 use measure::Span;
 use measure::definition::Endpoint;
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts, WorkloadFacts};
 use measure::fairness::{self, Isolated};
-use measure::gap_counts::GapCounts;
 use measure::request::Settings;
 use measure::slo::Slo;
 use serde::{Deserialize, Serialize};
+
+use self::deployment::DeploymentForm;
 
 /// Version of the form. Raise it when a reader of the old form would be
 /// misled, and keep reading the old one.
@@ -127,8 +130,12 @@ struct FactsForm {
     // Written since labels can be held against runs of their own.
     #[serde(default)]
     isolated: Vec<IsolatedForm>,
+    // Written since machines can be named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gap_counts: Option<GapCountsForm>,
+    deployment: Option<DeploymentForm>,
+    // Files of before there was a choice have rows.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    rows_kept: bool,
     interrupted: bool,
 }
 
@@ -311,7 +318,8 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             .map(|(key, value)| (key.clone(), Some(*value)))
             .collect(),
         isolated: facts.isolated.iter().map(isolated_form).collect(),
-        gap_counts: facts.gap_counts.as_ref().map(gap_counts_form),
+        deployment: deployment::form(&facts.deployment),
+        rows_kept: facts.rows_kept,
         interrupted: facts.interrupted,
     }
 }
@@ -391,41 +399,10 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             .filter_map(|(key, value)| Some((key, value?)))
             .collect(),
         isolated: form.isolated.into_iter().map(isolated).collect(),
-        gap_counts: form.gap_counts.map(gap_counts),
+        deployment: form.deployment.map(deployment::deployment).transpose()?.unwrap_or_default(),
+        rows_kept: form.rows_kept,
         interrupted: form.interrupted,
     })
-}
-
-#[derive(Serialize, Deserialize)]
-struct GapCountsForm {
-    bins_us: Vec<(u32, u64)>,
-    sum_us: u64,
-    squares_us2: f64,
-    min_us: u32,
-    max_us: u32,
-    tokens: u64,
-}
-
-fn gap_counts_form(counts: &GapCounts) -> GapCountsForm {
-    GapCountsForm {
-        bins_us: counts.bins.iter().map(|(us, count)| (*us, *count)).collect(),
-        sum_us: counts.sum_us,
-        squares_us2: counts.squares_us2,
-        min_us: counts.min_us,
-        max_us: counts.max_us,
-        tokens: counts.tokens,
-    }
-}
-
-fn gap_counts(form: GapCountsForm) -> GapCounts {
-    GapCounts {
-        bins: form.bins_us.into_iter().collect(),
-        sum_us: form.sum_us,
-        squares_us2: form.squares_us2,
-        min_us: form.min_us,
-        max_us: form.max_us,
-        tokens: form.tokens,
-    }
 }
 
 fn isolated_form(run: &Isolated) -> IsolatedForm {

@@ -3,11 +3,12 @@
 
 use measure::Span;
 use measure::definition::Endpoint;
+use measure::deployment::Deployment;
 use measure::facts::{
     Floor, InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts, WorkloadFacts,
 };
 use measure::fairness::Isolated;
-use measure::gap_counts::GapCounts;
+use measure::hardware::{self, Accelerator, ModelShape, Precision};
 use measure::request::Settings;
 use measure::slo::{Label, Labelled, Quantity, Slo, Statistic, Term};
 use proptest::collection::vec;
@@ -100,7 +101,8 @@ fn golden_facts() -> RunFacts {
         source_duration_s: Some(60.25),
         as_reported: vec![("p99_tpot_ms".to_owned(), 20.9)],
         isolated: Vec::new(),
-        gap_counts: None,
+        deployment: Deployment::default(),
+        rows_kept: true,
         interrupted: true,
     }
 }
@@ -204,6 +206,19 @@ fn a_limit_that_nothing_reaches_comes_back() {
 }
 
 #[test]
+fn an_accelerator_that_no_catalogue_has_is_named() {
+    let mut manifest = golden();
+    manifest.facts.deployment.accelerator = hardware::accelerator("h100").ok().copied();
+    manifest.facts.deployment.weights = Some(Precision::Fp8);
+    let written = String::from_utf8(encode(&manifest)).unwrap();
+    for (known, field) in [("\"h100-sxm\"", "accelerator"), ("\"fp8\"", "weights")] {
+        let text = written.replacen(known, "\"nonsense\"", 1);
+        let error = decode(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(field) && error.contains("nonsense"), "{error}");
+    }
+}
+
+#[test]
 fn bytes_that_are_no_manifest_are_refused() {
     for bytes in [&b""[..], b"null", b"[]", b"{}", b"\xff\xfe", b"{\"format_version\": -1}"] {
         assert!(matches!(decode(bytes), Err(ManifestError::Form(_))), "{bytes:?}");
@@ -220,20 +235,6 @@ fn text() -> impl Strategy<Value = String> {
 fn number() -> impl Strategy<Value = f64> {
     use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL, ZERO};
     POSITIVE | NEGATIVE | NORMAL | SUBNORMAL | ZERO
-}
-
-fn gap_counts() -> impl Strategy<Value = GapCounts> {
-    let bins = vec((any::<u32>(), any::<u64>()), 0..5);
-    (bins, any::<u64>(), number(), any::<[u32; 2]>(), any::<u64>()).prop_map(
-        |(bins, sum_us, squares_us2, [min_us, max_us], tokens)| GapCounts {
-            bins: bins.into_iter().collect(),
-            sum_us,
-            squares_us2,
-            min_us,
-            max_us,
-            tokens,
-        },
-    )
 }
 
 prop_compose! {
@@ -341,10 +342,34 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn machines()(
+        model in option::of(select(hardware::models())),
+        accelerator in option::of(select(hardware::accelerators())),
+        bandwidth in number(),
+        topology in vec((select(measure::deployment::ROLES), any::<u32>()), 0..3),
+        counts in any::<[Option<u32>; 4]>(),
+        precisions in [option::of(select(Precision::ALL)), option::of(select(Precision::ALL))],
+        price_per_hour in option::of(number()),
+    ) -> Deployment {
+        let [tensor_parallel, pipeline_parallel, seats, token_budget] = counts;
+        let [weights, kv_cache] = precisions;
+        Deployment {
+            // A shape of one's own, and a peak that was set.
+            model: model.map(|shape| ModelShape { layers: shape.layers + 1, ..shape }),
+            accelerator: accelerator
+                .map(|one| Accelerator { bandwidth_bytes_per_s: bandwidth, ..one }),
+            topology: topology.into_iter().map(|(role, count)| (role.to_owned(), count)).collect(),
+            tensor_parallel, pipeline_parallel, weights, kv_cache, price_per_hour, seats,
+            token_budget,
+        }
+    }
+}
+
+prop_compose! {
     fn facts()(
         words in [text(), text(), text()],
         named in [option::of(text()), option::of(text())],
-        flags in any::<[bool; 4]>(),
+        flags in any::<[bool; 5]>(),
         load in load(),
         workload in workload(),
         slo in option::of(slo()),
@@ -356,14 +381,14 @@ prop_compose! {
         source_duration_s in option::of(number()),
         as_reported in vec((text(), number()), 0..4),
         isolated in vec(([text(), text(), text()], number()), 0..3),
-        gap_counts in option::of(gap_counts()),
+        deployment in machines(),
     ) -> RunFacts {
         let isolated = isolated.into_iter().map(|([name, value, run_id], ms)| Isolated {
             name, value, run_id, figures_ms: vec![("ttft_ms", "p50", ms), ("e2el_ms", "p99", ms)],
         }).collect();
         let [run_id, target, api] = words;
         let [engine, model] = named;
-        let [simulated, chat, interrupted, events_kept] = flags;
+        let [simulated, chat, interrupted, events_kept, rows_kept] = flags;
         let [stall_ms, reading_tok_s] = settings;
         RunFacts {
             run_id, target, engine, model, simulated, api,
@@ -372,7 +397,7 @@ prop_compose! {
             settings: Settings { stall_ms, reading_tok_s, events_kept },
             percentiles, instrument,
             request_timeout: timeout_us.map(Span::from_us),
-            source_duration_s, as_reported, isolated, gap_counts, interrupted,
+            source_duration_s, as_reported, isolated, rows_kept, deployment, interrupted,
         }
     }
 }

@@ -185,6 +185,15 @@ impl Lengths {
         }
     }
 
+    /// The draw of one stream among the numbered ones. A fixed length needs no
+    /// stream.
+    pub(crate) fn numbered(&self, seed: u64, name: &str, number: u64) -> Tokens {
+        match self {
+            Self::Fixed(n) => *n,
+            _ => self.draw(&mut Stream::numbered(seed, name, number)),
+        }
+    }
+
     /// The distribution in words: `512`, `512 ± 25 %`, or as [`FromStr`] takes
     /// it, which reads each of them back. Of a histogram with many entries it
     /// says how many.

@@ -21,6 +21,7 @@ use crate::routing::{Route, Routing};
 use crate::shape::Phase;
 use crate::stream::Stream;
 use crate::text::{self, Nonce};
+use crate::think::Think;
 
 mod check;
 mod graph;
@@ -559,8 +560,12 @@ impl Schedule {
                     return None;
                 }
                 let Load::Closed { think, .. } = self.spec.load else { return None };
-                let mut stream = Stream::numbered(self.spec.seed, "think", u64::from(unit));
-                Some(After::Slot { think: think.draw(&mut stream) })
+                // A fixed pause, none say, needs no stream.
+                let draw = |think: Think| {
+                    think.draw(&mut Stream::numbered(self.spec.seed, "think", u64::from(unit)))
+                };
+                let think = if let Think::Fixed(span) = think { span } else { draw(think) };
+                Some(After::Slot { think })
             }
             Plan::Timed(arrivals) => arrivals.get(unit as usize).copied().map(After::Instant),
             Plan::Burst(count) => (unit < *count).then_some(After::Instant(At::ZERO)),
@@ -621,7 +626,7 @@ impl Schedule {
     }
 
     fn output_draw(&self, index: u32, lengths: &Lengths) -> Tokens {
-        lengths.draw(&mut Stream::numbered(self.spec.seed, "output lengths", u64::from(index)))
+        lengths.numbered(self.spec.seed, "output lengths", u64::from(index))
     }
 
     /// Which prompt request `index` carries, about how long it is, and the
@@ -629,9 +634,8 @@ impl Schedule {
     fn prompt_of(&self, index: u32) -> (PromptRef, Option<Tokens>, Option<Tokens>) {
         match &self.spec.prompts {
             PromptSource::Synthetic { input } | PromptSource::Exact { input, .. } => {
-                let mut stream =
-                    Stream::numbered(self.spec.seed, "input lengths", u64::from(index));
-                let own = input.draw(&mut stream).max(self.spec.prompts.least());
+                let own = input.numbered(self.spec.seed, "input lengths", u64::from(index));
+                let own = own.max(self.spec.prompts.least());
                 let lengths = self.batch_lengths(index, own);
                 let tokens = self.spec.prefixes.and_own(lengths[0]);
                 let read = match self.spec.batch {

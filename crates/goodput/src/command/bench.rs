@@ -100,7 +100,7 @@ fn measure(
         model: plan.models_shown(&resolved.model),
         // A server of ours says so in its list of models, where that was asked for.
         simulated: resolved.embedded.is_some() || resolved.engine.as_deref() == Some(OURS),
-        events_kept: true,
+        rows_kept: true,
     };
     let finished = session.record(known, directory, |sink| {
         let throttled_us = host::throttled_us();
@@ -119,7 +119,6 @@ fn measure(
                 ..InstrumentFacts::default()
             },
             notes: Vec::new(),
-            gap_counts: None,
         })
     })?;
     drop(resolved.embedded);

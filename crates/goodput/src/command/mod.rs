@@ -7,6 +7,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
+pub(crate) mod planning;
 pub(crate) mod report;
 pub(crate) mod runs;
 pub(crate) mod selftest;

@@ -29,6 +29,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) isolated: Vec<String>,
     pub(crate) fail_if: Vec<&'a str>,
     pub(crate) ground_truth: Option<&'a str>,
+    /// What is said of the machines now; it wins over what was said at the run.
+    pub(crate) deployment: Deployment,
     pub(crate) asked: Asked<'a>,
     pub(crate) lang: Lang,
 }
@@ -55,6 +57,13 @@ impl Read {
             .map_err(|error| UsageError::new(error.flag, error.sentence()))?;
         self.facts.slo = Some(slo);
         Ok(())
+    }
+}
+
+impl Read {
+    /// Takes what is said of the machines over what was said at the run.
+    pub(crate) fn run_on(&mut self, deployment: &Deployment) {
+        self.facts.deployment = deployment.clone().over(&self.facts.deployment);
     }
 }
 
@@ -89,11 +98,27 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
     let open = store::open_run(run, &output::runs_dir(runs_dir))?;
     let manifest = wire::run::decode(&open.read_json("run.json")?)
         .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", open.path.display())))?;
+    if !manifest.facts.rows_kept {
+        return Err(UsageError::new("RUN", without_rows(&open)).into());
+    }
     let rows = open.records()?;
     let notes = rows.notes.iter().map(ToString::to_string).collect();
     let anchor_ns = i64::try_from(manifest.anchor_monotonic_ns).unwrap_or(i64::MAX);
     let (argv, settings) = (manifest.argv, manifest.settings);
     Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns, argv, settings })
+}
+
+/// What is said of a run that kept no request.
+fn without_rows(open: &store::OpenRun) -> String {
+    let figures = match open.has("summary.json") {
+        Ok(true) => format!("its figures are in {}", open.path.join("summary.json").display()),
+        _ => "it was stopped before its end and has no figures".to_owned(),
+    };
+    format!(
+        "{} kept no rows (--no-events), so nothing can be computed from it again: {figures}; run \
+         it without --no-events to keep them",
+        open.id
+    )
 }
 
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
@@ -105,6 +130,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let json = output::Json::open(arguments.json)?;
     let mut run = read(arguments.runs.first().copied().unwrap_or("latest"), arguments.runs_dir)?;
     run.judge_by(slo.as_ref())?;
+    run.run_on(&arguments.deployment);
     if !arguments.isolated.is_empty() {
         run.facts.isolated = isolated(&arguments.isolated, arguments.runs_dir)?;
     }
@@ -148,6 +174,7 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
     for name in &arguments.runs {
         let mut run = read(name, arguments.runs_dir)?;
         run.judge_by(slo)?;
+        run.run_on(&arguments.deployment);
         let definition = definition(arguments.definitions, &run.facts)?;
         let summary = figures(&run, &definition);
         for note in &run.notes {

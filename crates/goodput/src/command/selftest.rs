@@ -326,7 +326,8 @@ fn facts(level: &Level, schedule: &Schedule, instrument: &Instrument) -> RunFact
         source_duration_s: None,
         as_reported: Vec::new(),
         isolated: Vec::new(),
-        gap_counts: None,
+        deployment: measure::deployment::Deployment::default(),
+        rows_kept: true,
         interrupted: false,
     }
 }

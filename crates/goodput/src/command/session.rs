@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use drive::{Early, Happening};
 use measure::definition::{Definition, Endpoint};
-use measure::deployment::Deployment;
 use measure::facts::{InstrumentFacts, LoadFacts, LoadKind, ReplayFacts, RunFacts};
-use measure::gap_counts::GapCounts;
 use measure::request::Settings as MetricSettings;
 use measure::summary::Summary;
+use measure::tally::Tally;
 use measure::validity::Verdict;
 use measure::{At, Outcome, PerSecond, Record};
 use report::catalogue::report as words;
@@ -91,8 +90,8 @@ pub(super) struct Known {
     pub(super) engine: Option<String>,
     pub(super) model: String,
     pub(super) simulated: bool,
-    /// Whether every event is in the rows.
-    pub(super) events_kept: bool,
+    /// Whether rows are kept, with every event.
+    pub(super) rows_kept: bool,
 }
 
 /// What made the requests says at the end.
@@ -103,8 +102,6 @@ pub(super) struct Generated {
     pub(super) instrument: InstrumentFacts,
     /// What it has to say of itself.
     pub(super) notes: Vec<String>,
-    /// Gaps between tokens, where no rows hold them.
-    pub(super) gap_counts: Option<GapCounts>,
 }
 
 /// A run that is over.
@@ -127,14 +124,8 @@ impl Session<'_> {
         directory: RunDirectory,
         generate: impl FnOnce(&mut dyn FnMut(Happening)) -> Result<Generated, Failure>,
     ) -> Result<Finished, Failure> {
-        let quiet = self.settings.is_on("disable-tqdm");
-        let mut progress = Progress::new(self.schedule.count(), quiet);
-        let path = directory.path().to_path_buf();
-        // A run that is killed leaves its parts and this, which is enough for
-        // a report of them; it counts as interrupted then.
-        let mut facts = self.facts(known);
-        let unfinished = self.manifest(facts.clone(), 0);
-        directory.write_json("run.json", &wire::run::encode(&unfinished))?;
+        let mut progress = self.progress();
+        let mut facts = self.begin(known, &directory)?;
         let mut writer = PartWriter::new(directory, 0, At::ZERO);
         let mut unwritten = Vec::new();
         let generated = generate(&mut |happening| {
@@ -162,43 +153,64 @@ impl Session<'_> {
         if let Err(error) = saved {
             unwritten.push(error.to_string());
         }
-        facts.interrupted = stopped(generated.early.as_ref());
-        facts.instrument = InstrumentFacts {
-            floor: facts.instrument.floor.take(),
-            planned_requests: facts.instrument.planned_requests,
-            ..generated.instrument.clone()
-        };
-        facts.workload.notes.extend(generated.notes.iter().cloned());
-        facts.gap_counts.clone_from(&generated.gap_counts);
-        let (records, directory) = writer.into_parts();
-        self.finish(facts, generated, records, &directory, path, unwritten)
-    }
-
-    /// Computes the figures and writes the run's own files.
-    fn finish(
-        &self,
-        facts: RunFacts,
-        generated: Generated,
-        mut records: Vec<Record>,
-        directory: &RunDirectory,
-        path: PathBuf,
-        mut unwritten: Vec<String>,
-    ) -> Result<Finished, Failure> {
+        take_in(&mut facts, &generated);
+        let (mut records, directory) = writer.into_parts();
         records.sort_by_key(|record| record.index);
         let definition = Definition::preset(&self.plan.definitions, facts.endpoint)
             .unwrap_or(measure::definition::GOODPUT);
-        let deployment = Deployment::default();
         let figures = |facts: &RunFacts, definition| {
-            insight::summary(&records, facts, definition, None, &deployment)
+            insight::summary(&records, facts, definition, None, &facts.deployment)
         };
         let summary = figures(&facts, &definition);
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
-        let own = if definition == measure::definition::GOODPUT {
-            summary.clone()
-        } else {
-            figures(&summary.facts, &measure::definition::GOODPUT)
-        };
+        let own = (definition != measure::definition::GOODPUT)
+            .then(|| figures(&facts, &measure::definition::GOODPUT));
+        self.write_down(&directory, own.as_ref().unwrap_or(&summary), &generated, &mut unwritten)?;
+        Ok(Self::finished(records, summary, generated, &directory, unwritten))
+    }
+
+    /// Lets `generate` count every request as it ends, of which none is kept.
+    pub(super) fn count(
+        &self,
+        known: Known,
+        directory: &RunDirectory,
+        generate: impl FnOnce(&mut Tally, &mut Progress) -> Result<Generated, Failure>,
+    ) -> Result<Finished, Failure> {
+        let mut progress = self.progress();
+        let mut facts = self.begin(known, directory)?;
+        let mut tally = Tally::new(&facts);
+        let generated = generate(&mut tally, &mut progress)?;
+        progress.finish();
+        take_in(&mut facts, &generated);
+        let summary = tally.summary(&facts);
+        let mut unwritten = Vec::new();
+        self.write_down(directory, &summary, &generated, &mut unwritten)?;
+        Ok(Self::finished(Vec::new(), summary, generated, directory, unwritten))
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::new(self.schedule.count(), self.settings.is_on("disable-tqdm"))
+    }
+
+    /// Writes down what is known before the first request. A run that is killed
+    /// leaves its parts and this, which is enough for a report of them; it
+    /// counts as interrupted then.
+    fn begin(&self, known: Known, directory: &RunDirectory) -> Result<RunFacts, Failure> {
+        let facts = self.facts(known);
+        let unfinished = self.manifest(facts.clone(), 0);
+        directory.write_json("run.json", &wire::run::encode(&unfinished))?;
+        Ok(facts)
+    }
+
+    /// Writes the run's own files.
+    fn write_down(
+        &self,
+        directory: &RunDirectory,
+        own: &Summary,
+        generated: &Generated,
+        unwritten: &mut Vec<String>,
+    ) -> Result<(), Failure> {
         let verdict = [own.validity.verdict.name().to_owned()];
         let reasons = own.validity.reasons.iter().map(|reason| reason.text.en.clone());
         let manifest = Manifest {
@@ -207,14 +219,25 @@ impl Session<'_> {
             ..self.manifest(own.facts.clone(), generated.anchor_ns)
         };
         let own =
-            serde_json::to_vec_pretty(&wire::summary::to_json(&own)).map_err(Failure::internal)?;
+            serde_json::to_vec_pretty(&wire::summary::to_json(own)).map_err(Failure::internal)?;
         for (name, bytes) in [("run.json", wire::run::encode(&manifest)), ("summary.json", own)] {
             if let Err(error) = directory.write_json(name, &bytes) {
                 unwritten.push(error.to_string());
             }
         }
+        Ok(())
+    }
+
+    fn finished(
+        records: Vec<Record>,
+        summary: Summary,
+        generated: Generated,
+        directory: &RunDirectory,
+        unwritten: Vec<String>,
+    ) -> Finished {
         let Generated { anchor_ns, early, .. } = generated;
-        Ok(Finished { records, summary, anchor_ns, early, path, unwritten })
+        let path = directory.path().to_path_buf();
+        Finished { records, summary, anchor_ns, early, path, unwritten }
     }
 
     /// What is known before the run, which is interrupted until it ends.
@@ -253,7 +276,7 @@ impl Session<'_> {
             slo: self.plan.slo.clone(),
             settings: MetricSettings {
                 stall_ms: self.plan.stall_ms,
-                events_kept: known.events_kept,
+                events_kept: known.rows_kept,
                 ..MetricSettings::default()
             },
             percentiles: self.plan.percentiles.clone(),
@@ -266,7 +289,8 @@ impl Session<'_> {
             source_duration_s: None,
             as_reported: Vec::new(),
             isolated: self.plan.isolated.clone(),
-            gap_counts: None,
+            deployment: self.plan.deployment.clone(),
+            rows_kept: known.rows_kept,
             interrupted: true,
         }
     }
@@ -287,6 +311,17 @@ impl Session<'_> {
             definitions: measure::definition::GOODPUT.card().stored(),
         }
     }
+}
+
+/// Takes what made the requests has to say into what is known of the run.
+fn take_in(facts: &mut RunFacts, generated: &Generated) {
+    facts.interrupted = stopped(generated.early.as_ref());
+    facts.instrument = InstrumentFacts {
+        floor: facts.instrument.floor.take(),
+        planned_requests: facts.instrument.planned_requests,
+        ..generated.instrument.clone()
+    };
+    facts.workload.notes.extend(generated.notes.iter().cloned());
 }
 
 /// True when what was left of the schedule was never owed: the user stopped
@@ -312,8 +347,11 @@ impl Finished {
         if let Some(Ok(errors)) = &truth {
             text.push_str(errors);
         }
-        let diagnosis = report::content::in_short(&self.summary, lang);
-        text.push_str(&format!("\n{}", report::terminal::paragraph(&diagnosis)));
+        // Of a run without rows nobody can say what limits it.
+        if self.summary.inside.findings.is_some() {
+            let diagnosis = report::content::in_short(&self.summary, lang);
+            text.push_str(&format!("\n{}", report::terminal::paragraph(&diagnosis)));
+        }
         let path = lang.fill(words::RUN_DIRECTORY, &[("path", &self.path.display())]);
         text.push_str(&format!("\n{path}\n"));
         json.show(text.trim_end());

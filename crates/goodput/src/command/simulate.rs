@@ -2,8 +2,8 @@
 
 use drive::Happening;
 use measure::facts::InstrumentFacts;
-use measure::gap_counts::GapCounts;
 use measure::slo::{Quantity, Slo, Term};
+use measure::tally::Tally;
 use measure::{At, Record, Span};
 use report::number::{percent, short};
 use sim::client::{self, Observer, Surroundings};
@@ -11,6 +11,7 @@ use sim::{Cluster, StepReport, Totals};
 use store::RunId;
 use wire::api::{Api, Yields};
 use workload::prompt::RunNonce;
+use workload::schedule::Schedule;
 
 use crate::command::bench;
 use crate::command::report::isolated;
@@ -19,6 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::{self, Settings, UsageError};
 use crate::plan::{self, Plan};
+use crate::progress::Progress;
 use crate::{inquiry, open};
 
 /// Runs the command; the exit code is its result.
@@ -45,20 +47,20 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let command = &["sim", "run"];
     let session =
         Session { command, settings, plan: &plan, schedule: &schedule, run_id, started_at };
-    let keep_events = !settings.is_on("no-events");
+    let rows_kept = !settings.is_on("no-events");
     let known = Known {
         target: TARGET.to_owned(),
         engine: Some(described(&engine)),
         model: plan.model.clone().unwrap_or_else(|| engine.model.id.to_string()),
         simulated: true,
-        events_kept: keep_events,
+        rows_kept,
     };
     let around = Surroundings {
         one_way,
         request_timeout: plan.request_timeout,
         idle_timeout: plan.idle_timeout,
         is_chat: plan.api == Api::OpenaiChat,
-        keep_events,
+        keep_events: rows_kept,
         default_output: client::DEFAULT_OUTPUT,
     };
     // The same seed gives the same run, so nothing of it is drawn elsewhere.
@@ -66,16 +68,35 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     if let Some(warmup) = plan::warmup(&plan, &schedule) {
         cluster = client::run(&warmup, nonce, cluster, around, &mut Unheard);
     }
-    let finished = session.record(known, directory, |sink| {
-        let began_ns = cluster.now_ns();
-        let mut told = Told { sink, now: At::ZERO, began_ns, gaps: GapCounts::default() };
-        let before = cluster.totals();
-        let after = client::run(&schedule, nonce, cluster, around, &mut told);
+    let model = Model { engine: &engine, schedule: &schedule, nonce, around };
+    let finished = if rows_kept {
+        session.record(known, directory, |sink| {
+            let mut told = Told { sink, now: At::ZERO, began_ns: cluster.now_ns() };
+            Ok(model.run(cluster, &mut told))
+        })?
+    } else {
+        session.count(known, &directory, |tally, progress| {
+            Ok(model.run(cluster, &mut Counting { tally, progress }))
+        })?
+    };
+    finished.publish(settings, &plan, outputs)
+}
+
+/// What answers a schedule.
+struct Model<'a> {
+    engine: &'a sim::Settings,
+    schedule: &'a Schedule,
+    nonce: RunNonce,
+    around: Surroundings,
+}
+
+impl Model<'_> {
+    fn run(&self, cluster: Cluster, observer: &mut impl Observer) -> Generated {
+        let (began_ns, before) = (cluster.now_ns(), cluster.totals());
+        let after = client::run(self.schedule, self.nonce, cluster, self.around, observer);
         let length_s = (after.now_ns() - began_ns) as f64 / 1e9;
-        let note = worked(&engine, &after.totals().since(&before), length_s);
-        Ok(Generated {
-            notes: vec![note],
-            gap_counts: (!keep_events).then(|| std::mem::take(&mut told.gaps)),
+        Generated {
+            notes: vec![worked(self.engine, &after.totals().since(&before), length_s)],
             anchor_ns: 0,
             early: None,
             instrument: InstrumentFacts {
@@ -83,9 +104,8 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
                 stamp_error_p99_us: Some(0.0),
                 ..InstrumentFacts::default()
             },
-        })
-    })?;
-    finished.publish(settings, &plan, outputs)
+        }
+    }
 }
 
 /// What the engine did in a run of so many seconds, in words.
@@ -122,6 +142,8 @@ struct Unheard;
 
 impl Observer for Unheard {
     fn ended(&mut self, _: Record) {}
+
+    fn counted(&mut self, _: &Record, _: &[(u32, u32)]) {}
 }
 
 /// What answers, as a result shows it.
@@ -136,17 +158,12 @@ struct Told<'a> {
     now: At,
     /// The engine's instant at which the run begins.
     began_ns: u64,
-    gaps: GapCounts,
 }
 
 impl Observer for Told<'_> {
     fn ended(&mut self, record: Record) {
         self.now = self.now.max(record.stamps.ended_at.unwrap_or_default());
         (self.sink)(Happening::Ended(Box::new(record)));
-    }
-
-    fn gaps(&mut self, gaps: &[(u32, u32)]) {
-        gaps.iter().for_each(|(gap_us, tokens)| self.gaps.add(*gap_us, *tokens));
     }
 
     fn step(&mut self, _replica: usize, report: &StepReport) {
@@ -156,6 +173,27 @@ impl Observer for Told<'_> {
             self.now = now;
             (self.sink)(Happening::Tick(now));
         }
+    }
+}
+
+/// Counts requests, of which none is kept.
+struct Counting<'a> {
+    tally: &'a mut Tally,
+    progress: &'a mut Progress,
+}
+
+impl Observer for Counting<'_> {
+    fn sent(&mut self, at: At) {
+        self.tally.sent(at);
+    }
+
+    fn ended(&mut self, record: Record) {
+        self.counted(&record, &[]);
+    }
+
+    fn counted(&mut self, record: &Record, gaps: &[(u32, u32)]) {
+        self.progress.counted(record);
+        self.tally.ended(record, gaps);
     }
 }
 
@@ -185,10 +223,9 @@ fn check(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
         let rule = "sim run models prompts of text: it does not know what a picture costs";
         return Err(UsageError::new("--dataset-name", rule).into());
     }
-    let by_gaps = |term: &Term| matches!(term.quantity, Quantity::Icl(_) | Quantity::Itl(_));
-    if settings.is_on("no-events") && plan.slo.iter().flat_map(Slo::all_terms).any(by_gaps) {
-        let rule =
-            "keeps no gaps of a request, and the objective has a limit of them; leave one out";
+    if settings.is_on("no-events")
+        && let Some(rule) = needs_requests(settings, plan)
+    {
         return Err(UsageError::new("--no-events", rule).into());
     }
     let unheeded = UNHEEDED.iter().filter(|(flag, _)| settings.has(flag));
@@ -198,6 +235,22 @@ fn check(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
         })
         .collect();
     if unheeded.is_empty() { Ok(()) } else { Err(Failure::usage(unheeded)) }
+}
+
+/// What of the flags needs requests that are not kept, as a rule.
+fn needs_requests(settings: &Settings, plan: &Plan) -> Option<&'static str> {
+    let by_gaps = |term: &Term| matches!(term.quantity, Quantity::Icl(_) | Quantity::Itl(_));
+    if plan.slo.iter().flat_map(Slo::all_terms).any(by_gaps) {
+        return Some(
+            "keeps no gaps of a request, and the objective has a limit of them; leave one out",
+        );
+    }
+    if settings.has("csv") {
+        return Some("keeps no request, and --csv is a line of each; leave one out");
+    }
+    (plan.definitions != measure::definition::GOODPUT.name).then_some(
+        "keeps no events, and --definitions looks at them by another tool's rules; leave one out",
+    )
 }
 
 pub(crate) fn set_error(error: sim::SettingsError) -> Failure {

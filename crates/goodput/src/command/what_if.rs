@@ -17,9 +17,9 @@ use crate::command::report::{self as kept, Read};
 use crate::command::simulate;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::flags::{Settings, UsageError};
+use crate::flags::{Reader, Settings, UsageError};
 use crate::plan::engine::Engine;
-use crate::plan::{self, Plan, engine, objective};
+use crate::plan::{self, Plan, deployment, engine, objective};
 use crate::{cli, open, output, target};
 
 /// What the command takes.
@@ -28,12 +28,11 @@ pub(crate) struct Arguments<'a> {
     pub(crate) like: &'a str,
     /// Its own flags: those of [`HEEDED`].
     pub(crate) settings: &'a Settings,
-    /// Price of one accelerator, for an hour.
-    pub(crate) price_per_hour: Option<f64>,
 }
 
 /// Flags of `sim run` that mean something with `--like`; all else is the run's.
-const HEEDED: &[&str] = &["set", "engine", "runs-dir", "json", "goodput", "slo"];
+const HEEDED: &[&str] =
+    &["set", "engine", "runs-dir", "json", "goodput", "slo", "gpu-price-per-hour"];
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
@@ -43,8 +42,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
         .map(|flag| {
             let heeded: Vec<String> = HEEDED.iter().map(|flag| format!("--{flag}")).collect();
             let rule = format!(
-                "means nothing with --like, which takes {} and --gpu-price-per-hour; the load is the \
-                 run's own",
+                "means nothing with --like, which takes {}; the load is the run's own",
                 heeded.join(", ")
             );
             UsageError::new(format!("--{flag}"), rule)
@@ -53,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     if !unheeded.is_empty() {
         return Err(Failure::usage(unheeded));
     }
+    let price = price(settings)?;
     let json = output::Json::open(settings.text("json"))?;
     let mut run = kept::read(arguments.like, settings.text("runs-dir"))?;
     let texts =
@@ -78,10 +77,17 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let measured = summarise(&run.records, &run.facts, &GOODPUT);
     let sides = [simulated(&baseline)?, simulated(&changed)?];
     let engines = [&baseline, &changed];
-    let rows = rows(&measured, &sides, engines, arguments.price_per_hour);
+    let rows = rows(&measured, &sides, engines, price);
     json.show(table(&rows, changes, &run.facts, &notes).trim_end());
     json.write(&to_json(&rows, changes, &run.facts, &notes))?;
     Ok(Exit::Ok)
+}
+
+/// Price of one accelerator, for an hour.
+fn price(settings: &Settings) -> Result<Option<f64>, Failure> {
+    let mut reader = Reader::new(settings);
+    let price = deployment::price(&mut reader, "gpu-price-per-hour");
+    if reader.errors.is_empty() { Ok(price) } else { Err(Failure::usage(reader.errors)) }
 }
 
 /// True where the run's own flags say which engine model answered it: it had no

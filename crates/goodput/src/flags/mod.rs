@@ -7,10 +7,10 @@ mod vllm;
 use std::fmt;
 
 pub(crate) use settings::{
-    Reader, Settings, add_to, for_each_secret, parse_duration, refusal, storable_url, values_of,
-    with_dashes,
+    Reader, Settings, add_group, add_named, add_to, for_each_secret, parse_duration, refusal,
+    storable_url, values_of, with_dashes,
 };
-pub(crate) use table::{BENCH, CSV, DATA, ISOLATED, MARKDOWN, SLO};
+pub(crate) use table::{BENCH, CSV, DATA, DEPLOYMENT, ISOLATED, MARKDOWN, SLO};
 pub(crate) use vllm::REFUSED;
 
 /// One flag of `bench`.
@@ -74,6 +74,11 @@ pub(crate) enum Secrecy {
 /// The flag of this name or alias.
 pub(crate) fn named(name: &str) -> Option<&'static Flag> {
     BENCH.iter().find(|flag| flag.name == name || flag.also.contains(&name))
+}
+
+/// The flags of a group.
+pub(crate) fn of_group(group: &'static str) -> impl Iterator<Item = &'static Flag> {
+    BENCH.iter().filter(move |flag| flag.group == group)
 }
 
 /// What the user typed is wrong.

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use measure::Span;
 use measure::use_case::{self, USE_CASES};
 
-use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError, Vllm, named};
+use super::{BENCH, Flag, REFUSED, Secrecy, Takes, UsageError, Vllm, named, of_group};
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,33 +41,43 @@ pub(crate) struct Settings {
 }
 
 /// Adds the table's flags to a command.
-pub(crate) fn add_to(mut command: Command) -> Command {
-    for flag in BENCH {
-        let mut arg = Arg::new(flag.name).long(flag.name).help(flag.help).help_heading(flag.group);
-        if let Some(short) = flag.short {
-            arg = arg.short(short);
-        }
-        arg = arg.visible_aliases(flag.also.iter().copied());
-        arg = match flag.takes {
-            Takes::Nothing => arg.action(ArgAction::SetTrue).overrides_with(flag.name),
-            Takes::One(value) => {
-                arg.action(ArgAction::Set).value_name(value).overrides_with(flag.name)
-            }
-            Takes::Several(value) => {
-                arg.action(ArgAction::Set).num_args(1..).value_name(value).overrides_with(flag.name)
-            }
-            Takes::Each(value) => arg.action(ArgAction::Append).value_name(value),
-        };
-        if flag.takes != Takes::Nothing {
-            // Numbers such as -1 are values, not flags.
-            arg = arg.allow_negative_numbers(true);
-        }
-        if let Vllm::Other(difference) = flag.vllm {
-            arg = arg.long_help(format!("{}. vLLM's flag, but: {difference}", flag.help));
-        }
-        command = command.arg(arg);
+pub(crate) fn add_to(command: Command) -> Command {
+    BENCH.iter().fold(command, |command, flag| command.arg(argument(flag)))
+}
+
+/// Adds those of one group to a command that has few of them.
+pub(crate) fn add_group(command: Command, group: &'static str) -> Command {
+    of_group(group).fold(command, |command, flag| command.arg(argument(flag)))
+}
+
+/// Adds those of these names.
+pub(crate) fn add_named(command: Command, names: &[&str]) -> Command {
+    let flags = BENCH.iter().filter(|flag| names.contains(&flag.name));
+    flags.fold(command, |command, flag| command.arg(argument(flag)))
+}
+
+fn argument(flag: &Flag) -> Arg {
+    let mut arg = Arg::new(flag.name).long(flag.name).help(flag.help).help_heading(flag.group);
+    if let Some(short) = flag.short {
+        arg = arg.short(short);
     }
-    command
+    arg = arg.visible_aliases(flag.also.iter().copied());
+    arg = match flag.takes {
+        Takes::Nothing => arg.action(ArgAction::SetTrue).overrides_with(flag.name),
+        Takes::One(value) => arg.action(ArgAction::Set).value_name(value).overrides_with(flag.name),
+        Takes::Several(value) => {
+            arg.action(ArgAction::Set).num_args(1..).value_name(value).overrides_with(flag.name)
+        }
+        Takes::Each(value) => arg.action(ArgAction::Append).value_name(value),
+    };
+    if flag.takes != Takes::Nothing {
+        // Numbers such as -1 are values, not flags.
+        arg = arg.allow_negative_numbers(true);
+    }
+    if let Vllm::Other(difference) = flag.vllm {
+        arg = arg.long_help(format!("{}. vLLM's flag, but: {difference}", flag.help));
+    }
+    arg
 }
 
 /// Writes `--max_concurrency` as `--max-concurrency`, as vLLM's parser does.
@@ -95,17 +105,7 @@ impl Settings {
         environment: impl Fn(&str) -> Option<String>,
         read_config: impl Fn(&str) -> Result<String, UsageError>,
     ) -> Result<Self, UsageError> {
-        let mut settings = Self::default();
-        for flag in BENCH {
-            if matches.value_source(flag.name) != Some(clap::parser::ValueSource::CommandLine) {
-                continue;
-            }
-            let values = match flag.takes {
-                Takes::Nothing => vec!["true".to_owned()],
-                _ => matches.get_many::<String>(flag.name).unwrap_or_default().cloned().collect(),
-            };
-            settings.given.insert(flag.name, (values, Origin::CommandLine));
-        }
+        let mut settings = Self::typed_of(matches, BENCH.iter());
         for flag in BENCH {
             let variable = format!("GOODPUT_{}", flag.name.replace('-', "_").to_uppercase());
             if let Some(value) = environment(&variable) {
@@ -117,6 +117,32 @@ impl Settings {
         }
         settings.add_use_case()?;
         Ok(settings)
+    }
+
+    /// What was typed of these flags, which the command has.
+    pub(crate) fn typed_of(
+        matches: &ArgMatches,
+        flags: impl Iterator<Item = &'static Flag>,
+    ) -> Self {
+        let mut settings = Self::default();
+        for flag in flags {
+            if matches.value_source(flag.name) != Some(clap::parser::ValueSource::CommandLine) {
+                continue;
+            }
+            let values = match flag.takes {
+                Takes::Nothing => vec!["true".to_owned()],
+                _ => matches.get_many::<String>(flag.name).unwrap_or_default().cloned().collect(),
+            };
+            settings.given.insert(flag.name, (values, Origin::CommandLine));
+        }
+        settings
+    }
+
+    /// The same with a use case where none was typed, and what it sets.
+    pub(crate) fn with_use_case(mut self, usual: &str) -> Result<Self, UsageError> {
+        self.add_named("use-case", usual);
+        self.add_use_case()?;
+        Ok(self)
     }
 
     /// A lower origin never replaces a higher one.

@@ -37,6 +37,8 @@ const OBJECTIVES: &str = "Objectives";
 const OUTPUT: &str = "Output";
 const ENGINE: &str = "Engine model";
 const CLIENT: &str = "Client";
+/// The group of what the user says of the machines; `report` takes its flags too.
+pub(crate) const DEPLOYMENT: &str = "Machines behind the target";
 
 /// What flags do that `report` has too.
 pub(crate) const MARKDOWN: &str = "Write the report as Markdown for GitHub, with its chart as an SVG of the same name beside it. \
@@ -932,6 +934,76 @@ pub(crate) const BENCH: &[Flag] = &[
         "Truth log of a server with a known clock: print the client's errors against it",
     ),
     flag(
+        DEPLOYMENT,
+        "model-shape",
+        One("NAME|FILE"),
+        Ours,
+        "The served model: a name of the catalogue (goodput sim settings lists them), a config.json or its folder; MFU, MBU and bounds come of it",
+    ),
+    flag(
+        DEPLOYMENT,
+        "accelerator",
+        One("NAME"),
+        Ours,
+        "What it runs on, a name of the catalogue: h100, mi300x",
+    ),
+    flag(
+        DEPLOYMENT,
+        "topology",
+        One("N|ROLE=N,…"),
+        Ours,
+        "All accelerators of the deployment, busy or not: 8, or prefill=8,decode=16",
+    ),
+    also(
+        flag(
+            DEPLOYMENT,
+            "tensor-parallel",
+            One("N"),
+            Ours,
+            "Accelerators of one engine that share each layer [1 where there is one accelerator]",
+        ),
+        &["tensor-parallel-size"],
+    ),
+    also(
+        flag(DEPLOYMENT, "pipeline-parallel", One("N"), Ours, "Stages of layers of one engine [1]"),
+        &["pipeline-parallel-size"],
+    ),
+    flag(
+        DEPLOYMENT,
+        "weights",
+        One("PRECISION"),
+        Ours,
+        "Precision of the weights: fp32, bf16 (fp16 is the same), fp8, int8, int4, fp4 [bf16 is assumed, and said to be]",
+    ),
+    flag(
+        DEPLOYMENT,
+        "kv-cache-dtype",
+        One("PRECISION"),
+        Ours,
+        "Precision of keys and values [what the engine tells, else bf16 is assumed, and said to be]",
+    ),
+    flag(
+        DEPLOYMENT,
+        "gpu-price-per-hour",
+        One("PRICE"),
+        Ours,
+        "Price of one accelerator for an hour, in any currency: what tokens cost",
+    ),
+    flag(
+        DEPLOYMENT,
+        "max-num-seqs",
+        One("N"),
+        Ours,
+        "Seats of one engine, as the server was started; vLLM does not tell them",
+    ),
+    flag(
+        DEPLOYMENT,
+        "max-num-batched-tokens",
+        One("N"),
+        Ours,
+        "Token budget of a step, as the server was started",
+    ),
+    flag(
         ENGINE,
         "set",
         Each("NAME=VALUE"),
@@ -957,7 +1029,7 @@ pub(crate) const BENCH: &[Flag] = &[
         "no-events",
         Nothing,
         Ours,
-        "Of sim run: keep the first and the last event of each request only; gaps between tokens are counted in bins then",
+        "Of sim run: keep no request, and count what it is worth in bins when it ends: fast, in memory that does not grow",
     ),
     flag(
         CLIENT,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use measure::hardware::{self, ModelShape};
 use wire::hugging_face_config;
 
 use crate::flags::UsageError;
@@ -56,19 +57,40 @@ impl Engine {
     fn set(&mut self, assignment: &str, read: Open<'_>) -> Result<(), UsageError> {
         let wrong = |rule: String| UsageError::new("--set", rule);
         if let Some(path) = assignment.strip_prefix("model=").filter(|path| is_file(path)) {
-            let file = Path::new(path);
-            let file = if file.is_dir() { file.join("config.json") } else { file.to_path_buf() };
-            let shown = file.display().to_string();
-            let bytes = read(&shown, hugging_face_config::MOST_BYTES as u64).map_err(wrong)?;
-            let name = path.trim_end_matches('/');
-            let read = hugging_face_config::read(&bytes, name)
-                .map_err(|error| wrong(format!("{shown}: {error}")))?;
-            self.settings.model = read.shape;
-            self.notes.extend(read.notes.iter().map(|note| format!("{shown}: {note}")));
+            let (shape, notes) = shape_of_file(path, read).map_err(wrong)?;
+            self.settings.model = shape;
+            self.notes.extend(notes);
             return Ok(());
         }
         self.settings.set(assignment).map_err(|error| wrong(error.to_string()))
     }
+}
+
+/// The shape of a model by its name in the catalogue or its file, with what a
+/// reader must know of it.
+///
+/// # Errors
+/// A sentence: near names, or what is wrong with the file.
+pub(crate) fn shape(name: &str, read: Open<'_>) -> Result<(ModelShape, Vec<String>), String> {
+    if is_file(name) {
+        return shape_of_file(name, read);
+    }
+    let shape = hardware::model(name).map_err(|unknown| {
+        format!("{unknown}; or give the model's config.json, or the folder that holds it")
+    })?;
+    Ok((shape.clone(), Vec::new()))
+}
+
+fn shape_of_file(path: &str, read: Open<'_>) -> Result<(ModelShape, Vec<String>), String> {
+    let file = Path::new(path);
+    let file = if file.is_dir() { file.join("config.json") } else { file.to_path_buf() };
+    let shown = file.display().to_string();
+    let bytes = read(&shown, hugging_face_config::MOST_BYTES as u64)?;
+    let name = path.trim_end_matches('/');
+    let read = hugging_face_config::read(&bytes, name);
+    let read = read.map_err(|error| format!("{shown}: {error}"))?;
+    let notes = read.notes.iter().map(|note| format!("{shown}: {note}")).collect();
+    Ok((read.shape, notes))
 }
 
 /// True for what names a file and no model of the catalogue.

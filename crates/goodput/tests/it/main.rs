@@ -44,6 +44,8 @@ mod objectives;
 // Several workloads in one run.
 mod mix;
 mod pages;
+// `plan`, and what is said of the machines.
+mod planning;
 // Embeddings and rerank: answers without tokens.
 mod results;
 // Adapters, models and priorities of requests, several targets.

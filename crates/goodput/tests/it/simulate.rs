@@ -97,26 +97,114 @@ fn settings_that_cannot_be_are_refused_with_the_arithmetic() {
     assert!(set.err.contains("an address was given"), "{}", set.err);
 }
 
-#[test]
-fn without_events_gaps_are_counted_and_nothing_else_changes() {
-    let workplace = Workplace::new();
-    let (all, few) = (simulated(&workplace, &[]), simulated(&workplace, &["--no-events"]));
-    for metric in ["ttft_ms", "tpot_ms", "e2el_ms"] {
-        assert_eq!(all["metrics"][metric], few["metrics"][metric], "{metric}");
+/// Keys of a summary that a run without rows has otherwise: its name, words
+/// about it, and what is concluded from single requests.
+const OTHERWISE: &[&str] = &[
+    "run_id",
+    "caveats",
+    "absent",
+    "slices",
+    "findings",
+    "lints",
+    "stages_ms",
+    "stages",
+    "efficiency",
+];
+
+/// What needs the gaps of each request by itself.
+const OF_GAPS: &[&str] = &["stall_ms", "stall_share", "reader_stall_ms", "tokens_per_chunk"];
+
+/// Every figure of a run without rows is that of the same run with rows, within
+/// a thousandth, or the reason why it is absent is said.
+fn agrees(path: &str, exact: &Value, counted: &Value, absent: &Value) {
+    match (exact, counted) {
+        (Value::Object(exact), Value::Object(counted)) => {
+            for (key, value) in exact {
+                let is_of_gaps = OF_GAPS.contains(&key.as_str());
+                if is_of_gaps || (path.is_empty() && OTHERWISE.contains(&key.as_str())) {
+                    continue;
+                }
+                let path = format!("{path}/{key}");
+                agrees(&path, value, counted.get(key).unwrap_or(&Value::Null), absent);
+            }
+        }
+        (Value::Array(exact), Value::Array(counted)) => {
+            assert_eq!(exact.len(), counted.len(), "{path}");
+            let all = exact.iter().zip(counted).enumerate();
+            all.for_each(|(k, (a, b))| agrees(&format!("{path}/{k}"), a, b, absent));
+        }
+        (Value::Number(exact), Value::Number(counted)) => {
+            let (a, b) = (exact.as_f64().unwrap(), counted.as_f64().unwrap());
+            assert!((a - b).abs() <= 0.001 * a.abs() + 1e-9, "{path}: {a} and {b}");
+        }
+        (exact, Value::Null) if !exact.is_null() => {
+            let key = path.trim_start_matches('/').replace('/', ".");
+            let is_said = |known: &String| key == *known || key.starts_with(&format!("{known}."));
+            let said = absent.as_object().unwrap();
+            assert!(said.keys().any(is_said), "{path} is missing and nothing says why: {said:?}");
+        }
+        (exact, counted) => assert_eq!(exact, counted, "{path}"),
     }
-    let figure =
-        |run: &Value, metric: &str, name: &str| run["metrics"][metric][name].as_f64().unwrap();
-    for metric in ["icl_ms", "itl_ms"] {
-        for name in ["n", "mean", "p50", "p90", "p99", "max"] {
-            let (exact, counted) = (figure(&all, metric, name), figure(&few, metric, name));
-            assert!((counted / exact - 1.0).abs() < 0.0006, "{metric} {name}: {counted}, {exact}");
+}
+
+#[test]
+fn a_run_without_rows_has_the_figures_of_one_with_rows() {
+    let workplace = Workplace::new();
+    let loads: [&[&str]; 4] = [
+        &["--goodput", "ttft:200", "tpot:10"],
+        &["-c", "6", "--osl", "64", "-n", "300", "--goodput", "ttft:60"],
+        &[
+            "--request-rate",
+            "60",
+            "-n",
+            "600",
+            "--request-timeout",
+            "3s",
+            "--set",
+            "max_num_seqs=4",
+        ],
+        &["--request-rate", "90", "-n", "600", "-c", "40", "--isl", "normal:mean=300,std=90"],
+    ];
+    for load in loads {
+        let load = [load, &["--allow-invalid"]].concat();
+        let exact = simulated(&workplace, &load);
+        let counted = simulated(&workplace, &[&load[..], &["--no-events"]].concat());
+        agrees("", &exact, &counted, &counted["absent"]);
+        let ids = counted["caveats"].as_array().unwrap().iter().map(|caveat| &caveat["id"]);
+        assert!(ids.into_iter().any(|id| id == "counted_in_bins"), "{load:?}");
+        let again = simulated(&workplace, &[&load[..], &["--no-events"]].concat());
+        for key in ["metrics", "service_metrics", "goodput", "load", "steady"] {
+            assert_eq!(again[key], counted[key], "the same seed gives the same figures");
         }
     }
-    // What needs each request's own gaps is not known.
-    assert!(few["metrics"]["stall_ms"]["p99"].is_null());
-    let told = workplace.run(&["report", few["run_id"].as_str().unwrap(), "--json", "-"]);
-    let again: Value = serde_json::from_str(&told.out).unwrap();
-    assert_eq!(again["metrics"], few["metrics"], "counts are kept with the run");
+}
+
+#[test]
+fn a_run_without_rows_says_so_where_rows_are_needed() {
+    let workplace = Workplace::new();
+    let run = simulated(&workplace, &["--no-events", "--markdown", "report.md"]);
+    let id = run["run_id"].as_str().unwrap();
+    let folder = workplace.at("runs").join(id);
+    let mut files: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["run.json", "summary.json"]);
+    for command in [&["report", id][..], &["export", id, "--to", "x.jsonl"], &["sim", "fit", id]] {
+        let told = workplace.run(command);
+        assert_eq!(told.code, Some(2), "{command:?}: {}", told.err);
+        assert!(told.err.contains("kept no rows (--no-events)"), "{}", told.err);
+        assert!(told.err.contains("summary.json"), "{}", told.err);
+    }
+    let summary: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["metrics"], run["metrics"]);
+    for (flag, why) in [(["--csv", "x.csv"], "--csv"), (["--definitions", "vllm"], "--definitions")]
+    {
+        let told = refused(&workplace, &[&["run", "--no-events"], &flag[..]].concat());
+        assert!(told.contains("--no-events") && told.contains(why), "{told}");
+    }
 }
 
 #[test]

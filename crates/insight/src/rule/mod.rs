@@ -1,6 +1,45 @@
 //! The rules: one file each, each a value with its words and its judgement.
 
+mod bursts;
+mod busy_but_useless;
+mod cache_contamination;
+mod client_bottleneck;
+mod cold_start;
+mod deferred;
+mod distance;
+mod errors;
+mod front_end;
+mod head_of_line;
+mod hidden_queue;
+mod host_bound;
+mod kv_admission;
+mod kv_bandwidth;
+mod kv_capacity;
+mod kv_spare;
+mod kv_thrash;
+mod noisy_host;
+mod not_steady;
+mod output_path;
+mod over_saturation;
+mod past_the_knee;
+mod preemption_stalls;
+mod prefill_backlog;
+mod prefill_bound;
+mod prefill_inefficient;
+mod prefill_interference;
+mod prefill_slowed;
+mod prefix_evicted;
+mod prefix_not_hit;
+mod proxy_buffering;
+mod ranking;
+mod replica_imbalance;
 mod seat_limit;
+mod signs;
+mod speculation_ineffective;
+mod throttled;
+mod uncontrolled_lengths;
+mod underload;
+mod weight_bandwidth;
 
 use measure::finding::{Class, Confidence, Direction, Evidence, Finding, From};
 use measure::metric::Text;
@@ -64,23 +103,80 @@ pub struct Case {
     pub missing: Vec<Said>,
 }
 
-/// Every rule.
-pub static RULES: &[&Rule] = &[&seat_limit::RULE];
+impl Case {
+    /// A case with its numbers.
+    fn new(confidence: Confidence, share: f64, says: Said, evidence: Vec<Evidence>) -> Self {
+        let share = share.clamp(0.0, 1.0);
+        Self { confidence, share, says, evidence, against: Vec::new(), missing: Vec::new() }
+    }
+
+    /// Numbers that speak against it.
+    fn against(mut self, against: impl IntoIterator<Item = Evidence>) -> Self {
+        self.against.extend(against);
+        self
+    }
+
+    /// What is missing to be sure.
+    fn missing(mut self, missing: impl IntoIterator<Item = Said>) -> Self {
+        self.missing.extend(missing);
+        self
+    }
+}
+
+/// Every rule, in the order of the rule base.
+pub static RULES: &[&Rule] = &[
+    &underload::RULE,
+    &client_bottleneck::RULE,
+    &hidden_queue::RULE,
+    &not_steady::RULE,
+    &uncontrolled_lengths::RULE,
+    &cache_contamination::RULE,
+    &errors::RULE,
+    &cold_start::RULE,
+    &noisy_host::RULE,
+    &seat_limit::RULE,
+    &kv_admission::RULE,
+    &prefill_backlog::RULE,
+    &over_saturation::RULE,
+    &bursts::RULE,
+    &deferred::RULE,
+    &replica_imbalance::RULE,
+    &head_of_line::RULE,
+    &prefill_bound::RULE,
+    &prefill_inefficient::RULE,
+    &prefill_slowed::RULE,
+    &prefix_not_hit::RULE,
+    &prefix_evicted::RULE,
+    &front_end::RULE,
+    &weight_bandwidth::RULE,
+    &kv_bandwidth::RULE,
+    &host_bound::RULE,
+    &prefill_interference::RULE,
+    &preemption_stalls::RULE,
+    &speculation_ineffective::RULE,
+    &output_path::RULE,
+    &kv_capacity::RULE,
+    &kv_thrash::RULE,
+    &kv_spare::RULE,
+    &throttled::RULE,
+    &distance::RULE,
+    &proxy_buffering::RULE,
+    &past_the_knee::RULE,
+    &busy_but_useless::RULE,
+];
 
 /// The rule of this id or code.
 pub fn find(word: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.id == word || rule.code.eq_ignore_ascii_case(word))
 }
 
-/// What the rules find, ordered by how sure they are and how much they explain.
+/// What the rules find: what explains most comes first.
 pub fn findings(view: &View<'_>, stages: &Stages) -> Vec<Finding> {
     let mut found: Vec<Finding> = RULES
         .iter()
         .filter_map(|rule| Some(finding(rule, (rule.judge)(view, stages)?, view)))
         .collect();
-    found.sort_by(|a, b| {
-        b.confidence.cmp(&a.confidence).then(b.share.total_cmp(&a.share)).then(a.rule.cmp(b.rule))
-    });
+    ranking::order(&mut found);
     found
 }
 
@@ -109,6 +205,11 @@ fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
     }
 }
 
+/// Words in both languages.
+const fn text(en: &'static str, zh: &'static str) -> Text {
+    Text { en, zh }
+}
+
 /// The command of an experiment with the run's names in it; none where there is
 /// none, or where it asks a target that is not there any more: the engine model
 /// of a simulated run ends with it.
@@ -134,6 +235,21 @@ fn quoted(word: &str) -> String {
 /// A number of the evidence.
 fn number(what: Said, value: f64, unit: &'static str, from: From) -> Evidence {
     Evidence { what, value, unit, from }
+}
+
+/// One that the client measured.
+fn client(what: Said, value: f64, unit: &'static str) -> Evidence {
+    number(what, value, unit, From::Client)
+}
+
+/// One that the server told.
+fn server(what: Said, value: f64, unit: &'static str) -> Evidence {
+    number(what, value, unit, From::Server)
+}
+
+/// One that follows from model and accelerator.
+fn bound(what: Said, value: f64, unit: &'static str) -> Evidence {
+    number(what, value, unit, From::Bound)
 }
 
 #[cfg(test)]

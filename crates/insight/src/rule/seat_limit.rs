@@ -2,37 +2,37 @@
 //! taken.
 
 use measure::finding::{Class, Confidence, From};
-use measure::metric::Text;
 use measure::said;
 use measure::signal::Signal;
 use measure::stage::Stages;
 
-use super::{Advice, Case, Rule, number};
+use super::signs::{self, Limit};
+use super::{Advice, Case, Rule, client, number, server, text};
 use crate::view::View;
 
 pub(super) static RULE: Rule = Rule {
     id: "seat_limit",
     code: "Q1",
     class: Class::Queueing,
-    title: Text { en: "all seats are taken", zh: "席位已满" },
-    symptom: Text {
-        en: "TTFT grows with the number of users above the seat limit; TPOT does not",
-        zh: "并发超过席位上限后 TTFT 随并发增长，而 TPOT 不变",
-    },
-    required: Text {
-        en: "running requests at the seat limit, requests waiting, KV cache below 90 %, no preemptions",
-        zh: "运行数等于席位上限，有请求等待，KV 占用低于 90 %，无抢占",
-    },
-    check: Text {
-        en: "the concurrency at which TTFT jumps stays where it is when prompts are four times as long",
-        zh: "把输入长度增至四倍后，TTFT 跳升处的并发数不变",
-    },
+    title: text("all seats are taken", "席位已满"),
+    symptom: text(
+        "TTFT grows with the number of users above the seat limit; TPOT does not",
+        "并发超过席位上限后 TTFT 随并发增长，而 TPOT 不变",
+    ),
+    required: text(
+        "running requests at the seat limit while others wait, room in the KV cache, no preemptions",
+        "有请求等待时运行数等于席位上限，KV 有空余，无抢占",
+    ),
+    check: text(
+        "the concurrency at which TTFT jumps stays where it is when prompts are four times as long",
+        "把输入长度增至四倍后，TTFT 跳升处的并发数不变",
+    ),
     command: "goodput probe {target} --only ladder",
     advice: &[Advice {
-        text: Text {
-            en: "allow more requests at once; TPOT grows with the batch",
-            zh: "提高可同时运行的请求数；批量增大时 TPOT 会上升",
-        },
+        text: text(
+            "allow more requests at once; TPOT grows with the batch",
+            "提高可同时运行的请求数；批量增大时 TPOT 会上升",
+        ),
         flags: &[
             ("vllm", "--max-num-seqs"),
             ("sglang", "--max-running-requests"),
@@ -46,56 +46,107 @@ pub(super) static RULE: Rule = Rule {
 
 /// Share of TTFT from which on waiting is what is wrong.
 const MATTERS: f64 = 0.3;
-/// KV usage from which on the cache may be what requests wait for.
-const KV_FULL: f64 = 0.9;
-/// Share of the seats that counts as all of them.
-const ALL_SEATS: f64 = 0.95;
 
 fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
-    let signals = view.signals()?;
-    let (queue_ms, ttft_ms) = (view.server_ms(Signal::QueueTime)?, view.figure("ttft_ms", "mean")?);
-    let share = (queue_ms / ttft_ms).min(1.0);
-    let (running, kv) = (signals.gauge(Signal::Running)?, signals.gauge(Signal::KvUsage)?);
-    let waiting = signals.gauge(Signal::QueueDepth)?;
-    if share < MATTERS || kv.max > KV_FULL || waiting.mean < 0.5 {
+    match signs::waiting(view) {
+        Some(_) => by_server(view, signs::queue(view).filter(|queue| queue.of_ttft >= MATTERS)?),
+        None => by_client(view),
+    }
+}
+
+fn by_server(view: &View<'_>, queue: signs::Queue) -> Option<Case> {
+    let waiting = signs::waiting(view)?;
+    if signs::limit(view) != Some(Limit::Seats) || view.preemptions_per_request() > Some(0.02) {
         return None;
     }
     let seats = view.seats();
-    if seats.is_some_and(|seats| running.max < ALL_SEATS * seats) {
-        return None;
-    }
-    let preemptions = view.preemptions_per_request().unwrap_or(0.0);
-    if preemptions > 0.01 {
-        return None;
-    }
-    let mut evidence = vec![
-        number(said!("queue time", "排队时间"), queue_ms, "ms", From::Server),
-        number(said!("share of TTFT", "占 TTFT 比例"), share, "", From::Server),
-        number(said!("requests running, most", "最大运行数"), running.max, "", From::Server),
-        number(said!("requests waiting, mean", "平均等待数"), waiting.mean, "", From::Server),
-        number(said!("KV cache, most", "KV 占用峰值"), kv.max, "", From::Server),
-    ];
-    evidence.extend(seats.map(|seats| number(said!("seats", "席位"), seats, "", From::Server)));
-    let missing = match seats {
-        Some(_) => Vec::new(),
-        None => vec![said!(
+    // More seats do not help an engine that computes all the time.
+    let futile = signs::batch_gain(view).filter(|gain| *gain < signs::BATCH_HELPS);
+    let missing = seats.is_none().then(|| {
+        said!(
             "the seat limit itself, which the engine does not tell: give --max-num-seqs",
             "席位上限本身（引擎未给出）：请用 --max-num-seqs 指定"
-        )],
+        )
+    });
+    let confidence = match (seats, futile, queue.is_told) {
+        (_, Some(_), _) if signs::grows(view) => Confidence::Possible,
+        (Some(_), None, true) => Confidence::Confirmed,
+        (None, Some(_), _) => Confidence::Possible,
+        _ => Confidence::Likely,
     };
-    Some(Case {
-        confidence: if seats.is_some() { Confidence::Confirmed } else { Confidence::Likely },
-        share,
-        says: said!(
-            "{share:.0} % of TTFT is waiting while {running:.0} requests run and the KV cache is \
-             {kv:.0} % full at most",
-            "TTFT 的 {share:.0} % 是等待；此时运行 {running:.0} 个请求，KV 占用最高 {kv:.0} %",
-            share = 100.0 * share,
-            running = running.max,
-            kv = 100.0 * kv.max,
+    let mut evidence = vec![
+        server(said!("queue time", "排队时间"), queue.ms, "ms"),
+        server(said!("its share of TTFT", "占 TTFT 比例"), queue.of_ttft, ""),
+        server(said!("running while others wait", "有请求等待时的运行数"), waiting.running, ""),
+        server(said!("waiting, mean", "平均等待数"), waiting.depth, ""),
+        server(said!("KV usage while others wait", "有请求等待时的 KV 占用"), waiting.kv, ""),
+    ];
+    evidence.extend(view.preemptions_per_request().map(|preemptions| {
+        server(said!("preemptions a request", "每请求抢占次数"), preemptions, "")
+    }));
+    evidence.extend(seats.map(|seats| {
+        let told = view.signal(Signal::SeatLimit).is_some();
+        let from = if told { From::Server } else { From::Given };
+        number(said!("seats", "席位"), seats, "", from)
+    }));
+    let says = said!(
+        "{share:.0} % of TTFT is waiting: {running:.0} requests run, {depth:.1} wait, and {free:.0} % \
+         of the KV cache is free",
+        "TTFT 的 {share:.0} % 是等待：运行 {running:.0} 个，等待 {depth:.1} 个，KV 还空 {free:.0} %",
+        share = 100.0 * queue.of_ttft,
+        running = waiting.running,
+        depth = waiting.depth,
+        free = 100.0 * (1.0 - waiting.kv),
+    );
+    let share = signs::explains(view, queue.of_ttft, 0.0, 0.0);
+    let against = futile.map(|gain| {
+        client(said!("throughput with twice the batch", "批翻倍后的吞吐倍数"), gain, "")
+    });
+    Some(Case::new(confidence, share, says, evidence).against(against).missing(missing))
+}
+
+/// Seats or blocks, as one: from outside both hold the number of answers that
+/// come at a time.
+fn by_client(view: &View<'_>) -> Option<Case> {
+    let streams = view.flow.streams?;
+    let even = streams.evenness.filter(|even| *even >= 0.85)?;
+    let ttft_ms = view.ttft_ms()?;
+    let queue_ms = view.queue_ms().unwrap_or((ttft_ms - view.least_ttft_ms()?).max(0.0));
+    let of_ttft = queue_ms / ttft_ms;
+    let prompts = signs::prompt_time(view).unwrap_or(0.0);
+    let waits = streams.queued >= 0.4 && streams.waiting >= 0.12 * streams.answered;
+    if !waits || of_ttft < 0.5 || prompts > 0.6 || signs::grows(view) && prompts > 0.4 {
+        return None;
+    }
+    let evidence = vec![
+        client(said!("TTFT above that of the quickest", "高出最快请求的 TTFT"), queue_ms, "ms"),
+        client(
+            said!("answers that come at a time, most", "同时返回的回答数峰值"),
+            streams.most_answered,
+            "",
         ),
-        evidence,
-        against: Vec::new(),
-        missing,
-    })
+        client(
+            said!("low over high of them while others wait", "有请求等待时其低值与高值之比"),
+            even,
+            "",
+        ),
+        client(
+            said!("waiting for a first token, mean", "平均等待首 token 的请求数"),
+            streams.waiting,
+            "",
+        ),
+    ];
+    let says = said!(
+        "about {answered:.0} answers come at a time however many wait ({waiting:.1} on average): \
+         seats or KV blocks hold them",
+        "无论有多少请求等待（平均 {waiting:.1} 个），同时返回的回答约为 {answered:.0} 个：受席位或 KV 块限制",
+        answered = streams.most_answered,
+        waiting = streams.waiting,
+    );
+    let missing = said!(
+        "the server's metrics: seats and KV blocks look alike from outside",
+        "服务端指标：仅从外部无法区分席位与 KV 块"
+    );
+    let share = signs::explains(view, of_ttft, 0.0, 0.0);
+    Some(Case::new(Confidence::Possible, share, says, evidence).missing([missing]))
 }

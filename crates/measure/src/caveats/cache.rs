@@ -1,11 +1,11 @@
 //! Caveats about the prefix cache: what the answers say of it against what the
 //! run claims.
 
+use super::evidence::Evidence;
 use crate::caveat::Caveat;
-use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::said::said;
-use crate::summary::{Summary, prompt_excludes_cached};
+use crate::summary::Summary;
 
 /// Tokens that every prompt may share with all others whatever the regime: the
 /// beginning of a chat template with its system prompt.
@@ -22,7 +22,7 @@ const WARM_SHARE: f64 = 0.01;
 /// about none of them.
 const PRIMED_SHARE: f64 = 0.1;
 
-pub(super) fn cached_share(summary: &Summary, _: &[Record]) -> Option<Caveat> {
+pub(super) fn cached_share(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     let share = summary.tokens.cached_share?;
     (share > 0.10).then(|| {
         Caveat::new(
@@ -39,11 +39,11 @@ pub(super) fn cached_share(summary: &Summary, _: &[Record]) -> Option<Caveat> {
 }
 
 /// Regime none with hits, or warm without.
-pub(super) fn regime_contradicted(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+pub(super) fn regime_contradicted(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
     let share = summary.tokens.cached_share?;
     let text = match summary.facts.workload.cache_regime.as_str() {
         "none" => {
-            let beyond = beyond_template(summary, records)?;
+            let beyond = share_beyond(evidence)?;
             (beyond >= WARM_SHARE).then(|| {
                 said!(
                     "The cache regime is none, yet {percent:.1} % of prompt tokens came from a \
@@ -76,13 +76,13 @@ pub(super) fn regime_contradicted(summary: &Summary, records: &[Record]) -> Opti
 
 /// Prompts that begin with nothing in common hit the cache only when an earlier
 /// run left them there.
-pub(super) fn warm_prefix_cache(summary: &Summary, records: &[Record]) -> Option<Caveat> {
+pub(super) fn warm_prefix_cache(summary: &Summary, evidence: &Evidence) -> Option<Caveat> {
     let workload = &summary.facts.workload;
     let new = matches!(workload.cache_regime.as_str(), "cold" | "as-is");
     if !new || workload.prefix_tokens != Some(0) || workload.oversampled.is_some() {
         return None;
     }
-    let beyond = beyond_template(summary, records)?;
+    let beyond = share_beyond(evidence)?;
     (beyond >= WARM_SHARE).then(|| {
         Caveat::new(
             "warm_prefix_cache",
@@ -100,22 +100,21 @@ pub(super) fn warm_prefix_cache(summary: &Summary, records: &[Record]) -> Option
     })
 }
 
+/// Prompt tokens of an answer that were cached and belong to no template, and
+/// all of them; `None` where the server did not count the prompt.
+pub(super) fn beyond_template(record: &Record, excludes_cached: bool) -> Option<(u64, u64)> {
+    let counts = &record.answer.counts;
+    let cached = counts.cached.map_or(0, |cached| cached.get());
+    let prompt = counts.prompt?.get() + if excludes_cached { cached } else { 0 };
+    // What the server counts above the text is the template around it.
+    let template = record.planned.input_tokens.map_or(0, |text| prompt.saturating_sub(text.get()));
+    let known = (template + NONCE_TOKENS).max(TEMPLATE_TOKENS);
+    Some((u64::from(cached.saturating_sub(known)), u64::from(prompt)))
+}
+
 /// The share of prompt tokens that were cached and belong to no template.
-fn beyond_template(summary: &Summary, records: &[Record]) -> Option<f64> {
-    let excludes = prompt_excludes_cached(&summary.facts);
-    let (mut beyond, mut all) = (0u64, 0u64);
-    for record in records.iter().filter(|record| record.outcome == Outcome::Ok) {
-        let counts = &record.answer.counts;
-        let Some(prompt) = counts.prompt else { continue };
-        let cached = counts.cached.map_or(0, |cached| cached.get());
-        let prompt = prompt.get() + if excludes { cached } else { 0 };
-        // What the server counts above the text is the template around it.
-        let template =
-            record.planned.input_tokens.map_or(0, |text| prompt.saturating_sub(text.get()));
-        let known = (template + NONCE_TOKENS).max(TEMPLATE_TOKENS);
-        beyond += u64::from(cached.saturating_sub(known));
-        all += u64::from(prompt);
-    }
+fn share_beyond(evidence: &Evidence) -> Option<f64> {
+    let (beyond, all) = evidence.cached_beyond;
     (all > 0).then(|| beyond as f64 / all as f64)
 }
 

@@ -194,6 +194,16 @@ impl ModelShape {
         f64::from(self.layers) * f64::from(self.heads) * per_layer
     }
 
+    /// Floating point operations of attention when `new` tokens are decoded one
+    /// after the other behind `before` others: as many pairs as those of a
+    /// prompt, and latent attention absorbed throughout.
+    pub fn decode_attention_flops(&self, new: f64, before: f64) -> f64 {
+        match self.attention {
+            Attention::Grouped { .. } => self.attention_flops(new, before),
+            Attention::Latent { .. } => self.attention_flops_per_pair() * pairs(new, before),
+        }
+    }
+
     /// Bytes that one token adds to the KV cache, all layers: 2 · layers · KV
     /// heads · head dim values, or layers · (rank + rope) under latent
     /// attention. Layers with a window stop growing at the window; see

@@ -201,8 +201,9 @@ pub enum How {
     TokenGaps,
     /// From the run as a whole.
     Run,
-    /// Not measured by this version, for this reason.
-    Absent(Undefined),
+    /// From what is seen inside the server and what the user says of it, by
+    /// `insight`; the reason stands where nobody looked.
+    Inside(Undefined),
 }
 
 /// The metric with this key, symbol or name; case, blanks, dashes and the unit

@@ -648,7 +648,7 @@ pub const METRICS: &[Metric] = &[
                 tgi_request_queue_duration. Load tools cannot see it from outside; a wait for a \
                 concurrency slot is client wait, not queueing.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "prefill_ms",
@@ -686,7 +686,7 @@ pub const METRICS: &[Metric] = &[
                 per_stage_req_latency_seconds{prefill_forward}. AIPerf stream_prefill_latency, \
                 TTFT − headers, is a client-side guess that includes queueing.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "input_tokens",
@@ -1482,7 +1482,7 @@ pub const METRICS: &[Metric] = &[
                 counts attention without the causal half. Peaks in vendors' sheets often include \
                 sparsity.",
         definition: 1,
-        how: How::Absent(Undefined::NoHardware),
+        how: How::Inside(Undefined::NoHardware),
     },
     Metric {
         key: "hfu",
@@ -1513,7 +1513,7 @@ pub const METRICS: &[Metric] = &[
         peers: "No load tool prints it. vLLM calls its flag and counters MFU metrics, although \
                 recomputed tokens are in them.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "mbu",
@@ -1546,7 +1546,7 @@ pub const METRICS: &[Metric] = &[
         peers: "No load tool prints it. DCGM DRAM active is a device's measured time share, not \
                 bytes of the model, and includes copies and recomputation.",
         definition: 1,
-        how: How::Absent(Undefined::NoHardware),
+        how: How::Inside(Undefined::NoHardware),
     },
     Metric {
         key: "step_over_bound",
@@ -1580,7 +1580,7 @@ pub const METRICS: &[Metric] = &[
         peers: "None of the peers prints it; vLLM's estimated_read_bytes_per_gpu and its FLOPs \
                 counter give the inputs of such a bound.",
         definition: 1,
-        how: How::Absent(Undefined::NoHardware),
+        how: How::Inside(Undefined::NoHardware),
     },
     Metric {
         key: "gpu_utilisation",
@@ -1611,7 +1611,7 @@ pub const METRICS: &[Metric] = &[
                 SM_ACTIVE are other, stricter shares. AIPerf collects it from DCGM or NVML, \
                 llm-d-benchmark from DCGM.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "gpu_memory",
@@ -1642,7 +1642,7 @@ pub const METRICS: &[Metric] = &[
                 else: time in which memory was read or written. AIPerf collects it from DCGM or \
                 NVML.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "kv_cache_usage",
@@ -1674,7 +1674,7 @@ pub const METRICS: &[Metric] = &[
         peers: "vLLM kv_cache_usage_perc, in 0 to 1 in spite of its name. SGLang token_usage. \
                 TensorRT-LLM kv_cache_utilization. LMDeploy gpu_cache_usage_perc.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "prefix_hit_rate",
@@ -1706,7 +1706,7 @@ pub const METRICS: &[Metric] = &[
                 reused ÷ (reused + missed) blocks, so weighted by blocks. AIPerf \
                 overall_usage_prompt_cache_read_pct, from usage.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "preemptions_per_request",
@@ -1737,7 +1737,7 @@ pub const METRICS: &[Metric] = &[
                 num_retracted_requests_total ÷ num_requests_total. TensorRT-LLM \
                 num_paused_requests, a gauge. TGI has none, because it reserves at admission.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "power_w",
@@ -1769,7 +1769,7 @@ pub const METRICS: &[Metric] = &[
                 two \
                 samples longer than the duration. llm-d-benchmark scrapes DCGM's power.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "energy_per_token_j",
@@ -1805,7 +1805,7 @@ pub const METRICS: &[Metric] = &[
                 by input too; their energy window is 0.67 s longer than the duration. InferenceX \
                 joules_per_output_token: whole deployment, as here.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "energy_per_good_token_j",
@@ -1834,7 +1834,7 @@ pub const METRICS: &[Metric] = &[
         source: "ours",
         peers: "AIPerf goodput_per_watt is a neighbour that counts requests.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "cost_per_million_tokens",
@@ -1868,7 +1868,37 @@ pub const METRICS: &[Metric] = &[
                 output apart, so that they compare with it only after weighing by the workload's \
                 lengths.",
         definition: 1,
-        how: How::Absent(Undefined::NoPrice),
+        how: How::Inside(Undefined::NoPrice),
+    },
+    Metric {
+        key: "cost_per_million_good_tokens",
+        symbol: "cost per good token",
+        name: Text {
+            en: "Cost per million good output tokens", zh: "每百万有效 token 成本"
+        },
+        text: Text {
+            en: "What a million output tokens of requests that met every SLO cost. It charges \
+                 the useful tokens with the price of the useless ones.",
+            zh: "按满足全部 SLO 的请求计，每百万输出 token 的成本。没达标的那部分开销也摊到有效 \
+                 token 上。",
+        },
+        unit: Unit::CostPerMillionTokens,
+        level: Level::Run,
+        better: Better::Lower,
+        branch: Branch::Efficiency,
+        formula: "10⁶ × provisioned GPUs × price per GPU and hour ÷ (3600 × goodput in tok/s)",
+        population: "the same tokens as goodput in tok/s",
+        undefined_when: "cost per token is undefined, no SLO was given, or no request was good",
+        pitfalls: Text {
+            en: "It is a price at the load of the run and under its SLOs: print both. Below full \
+                 load it is higher than the deployment's best.",
+            zh: "它是在该次负载与该组 SLO 下的成本，二者都要写明。负载不满时，它高于部署所能达到的最\
+                 低成本。",
+        },
+        source: "ours",
+        peers: "None of the peers prints it; API price lists charge good and late tokens alike.",
+        definition: 1,
+        how: How::Inside(Undefined::NoPrice),
     },
     Metric {
         key: "tps_per_megawatt",
@@ -1898,7 +1928,7 @@ pub const METRICS: &[Metric] = &[
         source: "seed text 003 (TPS/MW)",
         peers: "AIPerf output_tps_per_watt: the same × 10⁻⁶ over its own window, GPUs only.",
         definition: 1,
-        how: How::Absent(Undefined::NotCollected),
+        how: How::Inside(Undefined::NotCollected),
     },
     Metric {
         key: "per_gpu_output_tok_s",
@@ -1931,6 +1961,6 @@ pub const METRICS: &[Metric] = &[
         source: "ours; InferenceX plots it against interactivity",
         peers: "InferenceX throughput per GPU. Load tools leave the division to the reader.",
         definition: 1,
-        how: How::Absent(Undefined::NoHardware),
+        how: How::Inside(Undefined::NoHardware),
     },
 ];

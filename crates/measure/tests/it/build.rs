@@ -205,7 +205,8 @@ pub(crate) fn facts(kind: LoadKind) -> RunFacts {
         source_duration_s: None,
         as_reported: Vec::new(),
         isolated: Vec::new(),
-        gap_counts: None,
+        deployment: measure::deployment::Deployment::default(),
+        rows_kept: true,
         interrupted: false,
     }
 }

@@ -2,6 +2,7 @@
 //! the seed texts' worked examples, the cases, vLLM's rules, and properties.
 
 mod build;
+mod capacity;
 mod cases;
 mod conversations;
 mod hardware;
@@ -12,6 +13,7 @@ mod seeds;
 mod slices;
 mod slo;
 mod summary;
+mod tally;
 mod vllm;
 mod wild;
 mod window;

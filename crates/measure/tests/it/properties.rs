@@ -17,7 +17,7 @@ use crate::build::{facts, metric, request, summary, timed};
 
 /// What becomes of a planned request, as the generator draws it.
 #[derive(Clone, Debug)]
-struct Fate {
+pub(crate) struct Fate {
     intended_us: i64,
     held_us: i64,
     connect_us: i64,
@@ -29,7 +29,7 @@ struct Fate {
     message: u8,
 }
 
-fn fates(outcomes: &'static [Outcome]) -> impl Strategy<Value = Vec<Fate>> {
+pub(crate) fn fates(outcomes: &'static [Outcome]) -> impl Strategy<Value = Vec<Fate>> {
     let fate = (
         (0i64..20_000_000, 0i64..2_000_000, 0i64..50_000),
         (1u32..3_000_000, prop::collection::vec(0u32..900_000, 0..12), 0u32..100_000),
@@ -54,7 +54,7 @@ fn fates(outcomes: &'static [Outcome]) -> impl Strategy<Value = Vec<Fate>> {
     prop::collection::vec(fate, 1..40)
 }
 
-const JUDGED: &[Outcome] = &[
+pub(crate) const JUDGED: &[Outcome] = &[
     Outcome::Ok,
     Outcome::Ok,
     Outcome::Ok,
@@ -110,11 +110,11 @@ fn record(index: usize, fate: &Fate, scale: u32) -> Record {
     record
 }
 
-fn run(fates: &[Fate], scale: u32) -> Vec<Record> {
+pub(crate) fn run(fates: &[Fate], scale: u32) -> Vec<Record> {
     fates.iter().enumerate().map(|(index, fate)| record(index, fate, scale)).collect()
 }
 
-fn judged_by(kind: LoadKind, slo: &str) -> RunFacts {
+pub(crate) fn judged_by(kind: LoadKind, slo: &str) -> RunFacts {
     let mut facts = facts(kind);
     facts.slo = Some(Slo::parse_goodput([slo]).unwrap());
     facts.load.users = Some(3);

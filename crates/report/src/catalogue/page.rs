@@ -112,7 +112,6 @@ pub const PAGE: &[(&str, Text)] = &[
     ("field_pitfalls", both("How it is misread", "常见误读")),
     ("field_peers", both("Other tools", "其他工具")),
     ("field_source", both("Source", "出处")),
-    ("field_absent", both("In this version", "当前版本")),
     ("glossary_title", both("Metrics of LLM serving", "LLM Serving 指标体系")),
     (
         "glossary_lead",

@@ -104,13 +104,6 @@ fn a_word_with_two_meanings_gets_both() {
 }
 
 #[test]
-fn what_this_version_does_not_measure_says_so() {
-    let text = explain("power_w", Lang::En).expect("a metric");
-    assert!(text.contains("In this version") && text.contains("were not read"), "{text}");
-    assert!(!explain("ttft", Lang::En).expect("a metric").contains("In this version"));
-}
-
-#[test]
 fn lines_fit_the_terminal_and_do_not_start_with_a_closing_mark() {
     for word in words() {
         for lang in Lang::ALL {

@@ -161,7 +161,6 @@ fn metric(metric: &Metric) -> Value {
         "source": metric.source,
         "peers": metric.peers,
         "definition": metric.definition,
-        "absent": explain::absent(metric).map(text),
     })
 }
 

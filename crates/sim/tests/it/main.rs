@@ -9,6 +9,7 @@ mod littles_law;
 mod naive;
 mod oracle;
 mod pipeline;
+mod planning;
 mod progress;
 mod queueing;
 mod repeated;

@@ -167,7 +167,8 @@ fn facts(
         source_duration_s: file.get("duration").and_then(Value::as_f64),
         as_reported,
         isolated: Vec::new(),
-        gap_counts: None,
+        deployment: measure::deployment::Deployment::default(),
+        rows_kept: true,
         interrupted: false,
     }
 }

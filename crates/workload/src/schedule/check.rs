@@ -3,7 +3,7 @@
 
 use measure::Tokens;
 
-use super::{PromptRef, Schedule};
+use super::{OutputLength, Plan, PromptRef, PromptSource, Schedule};
 use crate::batch::Batch;
 use crate::lexicon::Lexicon;
 use crate::piece::Piece;
@@ -198,10 +198,28 @@ impl Schedule {
         texts
     }
 
+    /// Tokens of the longest prompt that can be drawn and of its answer, where
+    /// that can be told without drawing them.
+    fn longest(&self) -> Option<u64> {
+        let alone = self.mixed.is_none() && self.turns.is_none() && self.spec.batch == Batch::One;
+        let (PromptSource::Synthetic { input } | PromptSource::Exact { input, .. }, true) =
+            (&self.spec.prompts, alone && !matches!(self.plan, Plan::Listed(..)))
+        else {
+            return None;
+        };
+        let OutputLength::Drawn(output) = &self.spec.output else { return None };
+        let own = input.range().1.max(self.spec.prompts.least());
+        let input = self.spec.prefixes.and_own(own);
+        Some(u64::from(input.get()) + u64::from(output.range().1.get()))
+    }
+
     /// The requests whose prompt and answer together are longer than a context
     /// of so many tokens; of an endless plan the first 10 000 are looked at.
     /// Prompts of unknown length are none of them. `None` when all fit.
     pub fn beyond(&self, context: u32) -> Option<Beyond> {
+        if self.longest().is_some_and(|longest| longest <= u64::from(context)) {
+            return None;
+        }
         let of = self.count().unwrap_or(LOOKED_AT);
         let mut beyond: Option<Beyond> = None;
         for request in (0..of).filter_map(|index| self.request(index)) {

@@ -1,0 +1,61 @@
+//! E1: more is completed than users can use.
+
+use measure::finding::{Class, Confidence};
+use measure::said;
+use measure::stage::Stages;
+
+use super::{Advice, Case, Rule, client, server, signs, text};
+use crate::view::View;
+
+pub(super) static RULE: Rule = Rule {
+    id: "past_the_knee",
+    code: "E1",
+    class: Class::Queueing,
+    title: text("the server runs past its knee", "运行点越过拐点"),
+    symptom: text(
+        "throughput hardly grows while latencies do, and goodput falls",
+        "吞吐几乎不增而延迟上升，goodput 下降",
+    ),
+    required: text("seats or KV cache at their limit", "席位或 KV 到顶"),
+    check: text("with a fifth less load goodput is higher", "负载降低五分之一后 goodput 上升"),
+    command: "goodput find {target}",
+    advice: &[Advice {
+        text: text(
+            "work where goodput is highest; fewer seats or a smaller token budget; batch work apart",
+            "在 goodput 最大处运行；减少席位或 token 预算；批处理任务分流",
+        ),
+        flags: &[("vllm", "--max-num-seqs"), ("sglang", "--max-running-requests")],
+    }],
+    improves: &["goodput_req_s", "attainment"],
+    seen_live: true,
+    judge,
+};
+
+fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
+    let goodput = view.summary.goodput.as_ref()?;
+    let attainment = goodput.attainment.filter(|attainment| *attainment < 0.8)?;
+    let queue = signs::queue(view).filter(|queue| queue.of_ttft >= 0.3)?;
+    let completed = view.summary.throughput.req_s?;
+    let good = goodput.req_s?;
+    if good > 0.8 * completed {
+        return None;
+    }
+    let waiting = signs::waiting(view);
+    let mut evidence = vec![
+        client(said!("completed", "完成速率"), completed, "req/s"),
+        client(said!("good", "达标速率"), good, "req/s"),
+        client(said!("attainment", "达标率"), attainment, ""),
+        client(said!("queue over TTFT", "排队占 TTFT"), queue.of_ttft, ""),
+    ];
+    evidence.extend(
+        waiting.map(|waiting| server(said!("waiting, mean", "平均等待数"), waiting.depth, "")),
+    );
+    let confidence = if waiting.is_some() { Confidence::Likely } else { Confidence::Possible };
+    let says = said!(
+        "{completed:.2} requests are completed a second and {good:.2} of them meet the objectives",
+        "每秒完成 {completed:.2} 个请求，其中 {good:.2} 个达标",
+        completed = completed,
+        good = good,
+    );
+    Some(Case::new(confidence, 0.3 * (1.0 - attainment), says, evidence))
+}

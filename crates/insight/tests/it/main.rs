@@ -1,0 +1,4 @@
+//! The rules, the stages and what they are made of, held against the engine
+//! model and against made signals.
+
+mod table;
