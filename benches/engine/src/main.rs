@@ -42,9 +42,9 @@ fn cluster(setting: &str) -> Cluster {
 struct Count(u64);
 
 impl Audience for Count {
-    fn tokens(&mut self, _: u64, _: u64, _: u32) {}
+    fn tokens(&mut self, _: sim::Choice, _: u64, _: u32) {}
 
-    fn ended(&mut self, _: usize, _: &Ended, _: u64) {
+    fn ended(&mut self, _: usize, _: sim::Choice, _: &Ended, _: u64) {
         self.0 += 1;
     }
 }
@@ -65,6 +65,7 @@ fn cluster_alone(bencher: Bencher<'_, '_>, setting: &str) {
                         id: sent,
                         prompt,
                         answer: !sent,
+                        choices: 1,
                         limit: OUTPUT,
                         natural: None,
                         priority: 0,
@@ -125,6 +126,7 @@ fn through_the_client(bencher: Bencher<'_, '_>, load: Load) {
         is_chat: true,
         keep_events: false,
         default_output: OUTPUT,
+        choices: 1,
     };
     bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
         let mut records = Records(0);

@@ -205,7 +205,8 @@ impl Engine {
         let tally = Tally::counting(self.config.tokenizer.as_deref());
         let read = Ask::of_kind(kind, &request.body, tally)
             .and_then(|ask| ask.for_model(self.config.model.as_deref()))
-            .and_then(|ask| ask.streamable(request));
+            .and_then(|ask| ask.streamable(request))
+            .and_then(Ask::answered_once);
         let (mut answer, shape) = match read.and_then(|ask| self.answer_to(ask, request)) {
             Ok(answer) => answer,
             Err(refused) => {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sim::{Cluster, Content, Settings, SettingsError};
-use wire::exposition::{CONTENT_TYPE, Facts, Profile, Snapshot};
+use wire::exposition::{CONTENT_TYPE, Facts, Profile};
 use workload::Tokenizer;
 use workload::digest::Digest;
 
@@ -36,6 +36,10 @@ const SESSION: &str = "x-session-id";
 /// their way out: requests that came before the end and were read after it are
 /// then in time for the next step.
 const MOST_GRACE_NS: u64 = 200_000;
+
+/// Tokens of the answers to one request that are spelt beforehand, so that a later
+/// prompt finds them. What is longer is found so far.
+const MOST_SPELT: u32 = 1 << 20;
 
 /// What the modelled server is like.
 #[derive(Clone, Debug)]
@@ -86,7 +90,6 @@ pub struct Modelled {
     anchor: Anchor,
     cluster: Cluster,
     hearing: Hearing,
-    facts: Facts,
     words: Arc<Words>,
     /// The request under way on each connection.
     of_connection: HashMap<u64, u64>,
@@ -104,12 +107,10 @@ impl Modelled {
     /// Settings that cannot be together, with the arithmetic.
     pub fn new(config: ModelledConfig, anchor: Anchor) -> Result<Self, SettingsError> {
         let cluster = Cluster::new(&config.settings, config.seed)?;
-        let facts = facts(&config.settings)?;
         let words = Arc::new(Words::spelt(config.tokenizer.as_deref()));
         Ok(Self {
-            hearing: Hearing::new(&config, &cluster),
+            hearing: Hearing::new(&config)?,
             grace_ns: (cluster.output_ns() / 2).min(MOST_GRACE_NS),
-            facts,
             words,
             of_connection: HashMap::new(),
             requests: 0,
@@ -123,6 +124,10 @@ impl Modelled {
     /// The name under which the model is listed.
     fn model(&self) -> &str {
         self.config.model.as_deref().unwrap_or(&self.config.settings.model.id)
+    }
+
+    const fn facts(&self) -> &Facts {
+        self.hearing.telemetry.facts()
     }
 
     fn created_s(&self, at_ns: u64) -> u64 {
@@ -141,8 +146,8 @@ impl Modelled {
             let next = [self.cluster.next_ns(), self.hearing.cut_ns()].into_iter().flatten().min();
             let Some(next_ns) = next.filter(|next_ns| *next_ns <= until_ns) else { return };
             while let Some(id) = self.hearing.take_cut(next_ns) {
-                let was_under_way = self.cluster.abort(id, next_ns, &mut self.hearing);
-                self.hearing.aborted(id, was_under_way);
+                let answers = self.cluster.abort(id, next_ns, &mut self.hearing);
+                self.hearing.telemetry.leaves(id, answers);
             }
             self.cluster.advance(next_ns, &mut self.hearing);
             self.happened_ns = next_ns;
@@ -189,7 +194,7 @@ impl Modelled {
         let ask = Ask::of_kind(kind, &request.body, tally)?
             .for_model(self.config.model.as_deref())?
             .streamable(request)?;
-        let room = ask.room(self.facts.context)?;
+        let room = ask.room(self.facts().context)?;
         let default = self.config.default_output_tokens.max(ask.min_tokens).min(room);
         let limit = ask.limit.unwrap_or(default);
         Ok(match ask.results {
@@ -240,6 +245,7 @@ impl Modelled {
                 id,
                 prompt: prompt(ids, prompt_tokens, id, &answer, output.limit),
                 answer: mix(self.config.seed, id, 3),
+                choices: answer.ask.choices,
                 limit: output.limit,
                 natural: output.natural,
                 priority,
@@ -252,7 +258,7 @@ impl Modelled {
         let head = answer.ask.stream.then(|| Step::send(0, answer.head()));
         self.of_connection.insert(request.connection, id);
         let instants = (at_ns, queued_ns);
-        let detour = Detour::of(faults, at_ns);
+        let detour = Detour::of(faults, at_ns, answer.ask.choices);
         let under_way = UnderWay::new(answer, request, path, instants, output.most, detour);
         self.hearing.begins(id, under_way);
         let steps = Box::new(head.into_iter());
@@ -296,15 +302,10 @@ impl Modelled {
 
     fn metrics(&mut self, request: &Request) -> Script {
         self.advance(self.model_ns(request.arrival_ns));
-        self.hearing.look_at(self.cluster.replicas());
-        let snapshot = Snapshot {
-            model: self.model(),
-            created_s: self.anchor.unix_s as f64,
-            facts: &self.facts,
-            engines: &self.hearing.engines,
-            http: &self.hearing.http,
-        };
-        Script::whole(200, CONTENT_TYPE, self.config.profile.write(&snapshot))
+        self.hearing.telemetry.look_at(self.cluster.replicas());
+        let created_s = self.anchor.unix_s as f64;
+        let text = self.hearing.telemetry.text(self.model(), created_s, &self.hearing.http);
+        Script::whole(200, CONTENT_TYPE, text)
     }
 
     fn tokenize(&mut self, request: &Request) -> Play {
@@ -314,7 +315,7 @@ impl Modelled {
                 200,
                 json!({
                     "count": ids.len(),
-                    "max_model_len": self.facts.context,
+                    "max_model_len": self.facts().context,
                     "tokens": ids,
                     "token_strs": null,
                 }),
@@ -361,7 +362,7 @@ impl Respond for Modelled {
             (_, "/metrics") => not_allowed("GET"),
             _ => Served {
                 name: self.model(),
-                context_tokens: self.facts.context,
+                context_tokens: self.facts().context,
                 created_s: self.created_s(request.arrival_ns),
             }
             .plain(request),
@@ -397,8 +398,8 @@ impl Respond for Modelled {
         let Some(id) = self.of_connection.remove(&connection) else { return };
         let now_ns = self.model_ns(now_ns);
         self.advance(now_ns);
-        let was_under_way = self.cluster.abort(id, now_ns.max(self.happened_ns), &mut self.hearing);
-        self.hearing.leaves(id, was_under_way);
+        let answers = self.cluster.abort(id, now_ns.max(self.happened_ns), &mut self.hearing);
+        self.hearing.leaves(id, answers);
     }
 }
 
@@ -411,19 +412,23 @@ struct Output {
     most: u32,
 }
 
-/// The prompt as the engine sees it, with the answer that will follow where its
+/// The prompt as the engine sees it, with the answers that will follow where their
 /// tokens are known.
-fn prompt(mut ids: Vec<u32>, tokens: u32, id: u64, answer: &Answer, limit: u32) -> Content {
+fn prompt(ids: Vec<u32>, tokens: u32, id: u64, answer: &Answer, limit: u32) -> Content {
     if answer.ask.results.is_some() {
         return Content::own(id, tokens);
     }
-    match answer.ids(limit) {
-        Some(answered) => {
-            ids.extend(answered);
-            Content::Spelt { ids: ids.into(), prompt: tokens }
+    let prompt = ids.into();
+    let choices = answer.ask.choices;
+    let each = limit.min(MOST_SPELT / u32::from(choices));
+    let mut answers = Vec::new();
+    for choice in 0..choices {
+        match answer.ids(choice, each) {
+            Some(answered) => answers.extend(answered),
+            None => return Content::Tokens(prompt),
         }
-        None => Content::Tokens(ids.into()),
     }
+    Content::Spelt { prompt, answers: answers.into(), each, choice: 0 }
 }
 
 /// What a request belongs to: its session, or its connection.
@@ -441,29 +446,6 @@ fn ids_of(body: &[u8]) -> Result<Vec<u32>, Refused> {
         ids.iter().map(id).collect::<Option<Vec<u32>>>()
     });
     ids.ok_or_else(|| Refused::bad("tokens must be a list of ids", Some("tokens")))
-}
-
-fn facts(settings: &Settings) -> Result<Facts, SettingsError> {
-    let memory = settings.memory();
-    let blocks = settings.blocks()?;
-    let dtype = settings.kv_cache_dtype;
-    Ok(Facts {
-        block_size: settings.block_size,
-        blocks,
-        blocks_set: settings.num_gpu_blocks_override,
-        context: settings.context(),
-        // vLLM's word for the precision that the model has anyhow.
-        cache_dtype: match dtype.name() {
-            "bf16" => "auto".to_owned(),
-            other => other.to_owned(),
-        },
-        gpu_memory_utilization: settings.gpu_memory_utilization,
-        enable_prefix_caching: settings.enable_prefix_caching,
-        sliding_window: settings.limits(0)?.window,
-        kv_cache_bytes: f64::from(blocks) * f64::from(settings.block_size) * memory.kv_per_token,
-        weight_bytes: memory.weights,
-        drafted: settings.num_speculative_tokens,
-    })
 }
 
 #[cfg(test)]

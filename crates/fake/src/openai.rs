@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::request::Request;
 use crate::script::{Script, whole_head};
 
-pub(crate) use answer::{Answer, Timings, Voice};
+pub(crate) use answer::{Answer, Passage, Timings, Usage, Voice};
 pub(crate) use ask::{Ask, Kind, Refused, Tally, spell};
 pub(crate) use words::Words;
 

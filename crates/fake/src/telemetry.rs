@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use measure::{At, Record, Span};
 use sim::client::{Observer, Watcher};
-use sim::{Audience, Begun, Cluster, Ended, Finish, Replica, Settings, SettingsError, StepReport};
+use sim::{
+    Audience, Begun, Choice, Cluster, Ended, Finish, Replica, Settings, SettingsError, StepReport,
+};
 use wire::exposition::{EngineState, Facts, Http, Profile, Snapshot};
 
 /// A request as it reaches a server.
@@ -21,15 +23,23 @@ pub struct Arrival {
     pub streams: bool,
     /// False for vectors and scores.
     pub has_tokens: bool,
+    /// The answers that it asks for.
+    pub choices: u8,
 }
 
-/// A request that has not ended.
-#[derive(Clone, Copy, Debug)]
+/// A request that has not ended. As in vLLM each answer counts as a request of its
+/// own, but for what was asked for with it.
+#[derive(Clone, Debug)]
 struct Counted {
     arrival: Arrival,
-    /// Where its answer is written.
+    /// Where its answers are written.
     replica: usize,
-    told_at_ns: Option<u64>,
+    /// When tokens of each answer were told last.
+    told_at_ns: Vec<Option<u64>>,
+    /// Answers that have not ended.
+    left: u8,
+    /// Tokens of the longest answer that has.
+    longest: u32,
 }
 
 /// Tokens of a step that is being told.
@@ -82,14 +92,17 @@ impl Telemetry {
 
     /// A request has come.
     pub fn arrives(&mut self, id: u64, arrival: Arrival) {
-        self.under_way.insert(id, Counted { arrival, replica: 0, told_at_ns: None });
+        let told_at_ns = vec![None; arrival.choices.into()];
+        let left = arrival.choices;
+        let counted = Counted { arrival, replica: 0, told_at_ns, left, longest: 0 };
+        self.under_way.insert(id, counted);
     }
 
-    /// The engine was told that nobody waits for an answer any more.
-    pub fn leaves(&mut self, id: u64, was_under_way: bool) {
-        let counted = self.under_way.remove(&id).filter(|_| was_under_way);
-        if let Some(counted) = counted {
-            self.engines[counted.replica].finished.abort += 1;
+    /// The engine was told that nobody waits for a request any more, of which so
+    /// many answers were under way.
+    pub fn leaves(&mut self, id: u64, answers: u32) {
+        if let Some(counted) = self.under_way.remove(&id) {
+            self.engines[counted.replica].finished.abort += u64::from(answers);
         }
     }
 
@@ -115,7 +128,7 @@ impl Telemetry {
 }
 
 impl Audience for Telemetry {
-    fn begun(&mut self, replica: usize, begun: &Begun) {
+    fn begun(&mut self, replica: usize, _choice: Choice, begun: &Begun) {
         let Some(request) = self.under_way.get_mut(&begun.id) else { return };
         request.replica = replica;
         // The last token of a prompt is computed in any case.
@@ -129,13 +142,15 @@ impl Audience for Telemetry {
         self.steps[replica].prompt += u64::from(begun.prompt_tokens);
     }
 
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
-        let request = self.under_way.get_mut(&id).filter(|request| request.arrival.has_tokens);
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32) {
+        let request =
+            self.under_way.get_mut(&choice.request).filter(|request| request.arrival.has_tokens);
         let Some(request) = request else { return };
         let engine = &mut self.engines[request.replica];
         engine.generation_tokens += u64::from(tokens);
         self.steps[request.replica].generation += u64::from(tokens);
-        let Some(before_ns) = request.told_at_ns.replace(at_ns) else {
+        let told_at_ns = &mut request.told_at_ns[usize::from(choice.index)];
+        let Some(before_ns) = told_at_ns.replace(at_ns) else {
             let ttft_ns = at_ns.saturating_sub(request.arrival.arrived_ns);
             return engine.answers(request.arrival.streams).ttft_s.observe(ttft_ns as f64 / 1e9);
         };
@@ -152,12 +167,22 @@ impl Audience for Telemetry {
         }
     }
 
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
+    fn ended(&mut self, replica: usize, _choice: Choice, ended: &Ended, at_ns: u64) {
         if ended.finish == Finish::Abort {
             return;
         }
-        let Some(Counted { arrival, .. }) = self.under_way.remove(&ended.id) else { return };
+        let Some(counted) = self.under_way.get_mut(&ended.id) else { return };
+        counted.left -= 1;
+        counted.longest = counted.longest.max(ended.output_tokens);
+        let (arrival, longest, is_last) = (counted.arrival, counted.longest, counted.left == 0);
         let engine = &mut self.engines[replica];
+        if is_last {
+            self.under_way.remove(&ended.id);
+            engine.request_choices.observe(f64::from(arrival.choices));
+            if arrival.has_tokens {
+                engine.request_longest_tokens.observe(f64::from(longest));
+            }
+        }
         match ended.finish {
             Finish::Length if arrival.has_tokens => engine.finished.length += 1,
             _ => engine.finished.stop += 1,
@@ -171,7 +196,6 @@ impl Audience for Telemetry {
         let computed = ended.prompt_tokens - ended.cached_tokens;
         engine.request_prompt_tokens.observe(f64::from(ended.prompt_tokens));
         engine.request_computed_tokens.observe(f64::from(computed));
-        engine.request_choices.observe(1.0);
         if !arrival.has_tokens {
             return;
         }
@@ -265,16 +289,16 @@ impl<F: FnMut(At, String)> Scraper<F> {
 }
 
 impl<F: FnMut(At, String)> Audience for Scraper<F> {
-    fn begun(&mut self, replica: usize, begun: &Begun) {
-        self.telemetry.begun(replica, begun);
+    fn begun(&mut self, replica: usize, choice: Choice, begun: &Begun) {
+        self.telemetry.begun(replica, choice, begun);
     }
 
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
-        self.telemetry.tokens(id, at_ns, tokens);
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32) {
+        self.telemetry.tokens(choice, at_ns, tokens);
     }
 
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
-        self.telemetry.ended(replica, ended, at_ns);
+    fn ended(&mut self, replica: usize, choice: Choice, ended: &Ended, at_ns: u64) {
+        self.telemetry.ended(replica, choice, ended, at_ns);
     }
 
     fn step(&mut self, replica: usize, report: &StepReport) {
@@ -283,14 +307,14 @@ impl<F: FnMut(At, String)> Audience for Scraper<F> {
 }
 
 impl<F: FnMut(At, String)> Watcher for Scraper<F> {
-    fn submitted(&mut self, id: u64, arrived_ns: u64, queued_ns: u64, limit: u32) {
-        let arrival =
-            Arrival { arrived_ns, queued_ns, most: limit, streams: true, has_tokens: true };
+    fn submitted(&mut self, id: u64, (arrived_ns, queued_ns): (u64, u64), most: u32, choices: u8) {
+        let (streams, has_tokens) = (true, true);
+        let arrival = Arrival { arrived_ns, queued_ns, most, streams, has_tokens, choices };
         self.telemetry.arrives(id, arrival);
     }
 
-    fn left(&mut self, id: u64, was_under_way: bool) {
-        self.telemetry.leaves(id, was_under_way);
+    fn left(&mut self, id: u64, answers: u32) {
+        self.telemetry.leaves(id, answers);
     }
 
     fn next_look_ns(&self) -> u64 {

@@ -48,6 +48,7 @@ fn around() -> Surroundings {
         is_chat: true,
         keep_events: true,
         default_output: 128,
+        choices: 1,
     }
 }
 
@@ -123,6 +124,21 @@ fn the_last_scrape_has_counted_what_the_client_saw() {
     assert!((timing("time_to_first_token_ms") - prefill_s).abs() < 1e-6);
     assert!(queue_s > prefill_s, "four seats make a queue");
     assert_eq!((of("vllm:num_requests_running"), of("vllm:num_requests_waiting")), (0.0, 0.0));
+}
+
+#[test]
+fn each_answer_counts_as_a_request_in_virtual_time_too() {
+    let three = Surroundings { choices: 3, ..around() };
+    let (records, texts) = scraped(spec(20.0, 40), &Settings::default(), three);
+    let text = &texts.last().unwrap().1;
+    let of = |name: &str| value(text, name, "");
+    assert_eq!(of("vllm:request_success_total"), 120.0);
+    assert_eq!(of("vllm:generation_tokens_total"), 120.0 * 40.0);
+    let prompts: u32 = records.iter().map(|one| one.answer.counts.prompt.unwrap().get()).sum();
+    assert_eq!(of("vllm:prompt_tokens_total"), 3.0 * f64::from(prompts));
+    assert_eq!(of("vllm:request_params_n_count"), 40.0);
+    assert_eq!(of("vllm:request_params_n_sum"), 120.0);
+    assert_eq!(of("vllm:request_max_num_generation_tokens_sum"), 40.0 * 40.0);
 }
 
 #[test]

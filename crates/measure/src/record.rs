@@ -510,7 +510,9 @@ impl Record {
         let (Some((served, _)), Some(asked)) = (served, self.planned.max_output_tokens) else {
             return false;
         };
-        self.planned.output_forced && self.outcome == Outcome::Ok && served < asked
+        // The length is that of each answer, and what was served is that of all.
+        let asked = asked.get().saturating_mul(u32::from(self.answer.choices.max(1)));
+        self.planned.output_forced && self.outcome == Outcome::Ok && served.get() < asked
     }
 
     /// Number of output chunks.

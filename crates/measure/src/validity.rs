@@ -359,7 +359,8 @@ impl Seen {
             record.planned.max_output_tokens,
         ) {
             self.forced.0 += f64::from(served.get());
-            self.forced.1 += f64::from(asked.get());
+            // Each of several answers was forced to it.
+            self.forced.1 += f64::from(asked.get()) * f64::from(record.answer.choices.max(1));
         }
     }
 

@@ -6,12 +6,15 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use measure::record::{Carries, Event};
-use measure::{At, FailureKind, NotSentKind, Outcome, Planned, Record, Span, Tokens};
+use measure::{
+    At, FailureKind, NotSentKind, Outcome, Planned, Record, Span, Tokens, Warnings,
+};
 use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 use workload::stretch::Stretch;
 use workload::{After, Load, ModelKind, Request};
 
+use crate::choice::Choice;
 use crate::cluster::{Ask, Audience, Cluster};
 use crate::content::Content;
 use crate::replica::StepReport;
@@ -36,6 +39,9 @@ pub struct Surroundings {
     pub keep_events: bool,
     /// Length of an answer whose request has no limit.
     pub default_output: u32,
+    /// Answers that each request asks for (`n`), from 1 to
+    /// [`MOST_CHOICES`](crate::MOST_CHOICES).
+    pub choices: u8,
 }
 
 /// What a run hears.
@@ -62,12 +68,12 @@ pub trait Observer {
 /// hears of tokens and ends from the engine, before they are on their way to a
 /// client.
 pub trait Watcher: Audience {
-    /// A request came at `arrived_ns` and reaches its scheduler at `queued_ns`; its
-    /// answer has `limit` tokens at most.
-    fn submitted(&mut self, id: u64, arrived_ns: u64, queued_ns: u64, limit: u32);
-    /// The server learns that the client of a request is gone; whether the engine
-    /// was at work on it.
-    fn left(&mut self, id: u64, was_under_way: bool);
+    /// A request came at the first instant and reaches its scheduler at the second,
+    /// in nanoseconds; it asks for so many answers of `limit` tokens at most.
+    fn submitted(&mut self, id: u64, came_and_queued_ns: (u64, u64), limit: u32, choices: u8);
+    /// The server learns that the client of a request is gone, of which so many
+    /// answers were under way.
+    fn left(&mut self, id: u64, answers: u32);
     /// When it looks next; an instant before the run's first is taken as that.
     fn next_look_ns(&self) -> u64;
     /// It is `at_ns`: all that happens before has happened, and what happens then
@@ -80,7 +86,8 @@ pub trait Watcher: Audience {
 pub struct Given {
     /// Tokens of its prompt that were cached; `None` leaves it to the model.
     pub cached: Option<u32>,
-    /// Tokens after which the model ends by itself; `None` goes to the limit.
+    /// Tokens after which the model ends each answer by itself; `None` goes to the
+    /// limit.
     pub natural: Option<u32>,
     /// Tokens of its prompt, with what a chat template adds; `None` where the
     /// schedule's own count is the only one.
@@ -181,7 +188,16 @@ struct UnderWay {
     sent_us: i64,
     /// When it reaches a scheduler, on the engine's clock.
     queued_ns: u64,
+    /// Tokens of all its answers.
     tokens: u32,
+    /// Tokens of the first answer, which is the one that a later turn carries.
+    of_first: u32,
+    /// The answer that began first.
+    first: u8,
+    /// Answers that have not ended.
+    left: u8,
+    /// When something of each answer came last; none where nothing has.
+    last_of: Vec<Option<i64>>,
     /// Where events are not kept.
     gaps: Vec<(u32, u32)>,
 }
@@ -195,6 +211,10 @@ impl Default for UnderWay {
             sent_us: 0,
             queued_ns: 0,
             tokens: 0,
+            of_first: 0,
+            first: 0,
+            left: 0,
+            last_of: Vec::new(),
             gaps: Vec::new(),
         }
     }
@@ -207,6 +227,15 @@ impl UnderWay {
         events.clear();
         self.gaps.clear();
         self.record = Record { events, ..Record::planned(index, intended_at, planned) };
+    }
+
+    /// An event that came at `at`, marked where it came with the one before it.
+    fn push(&mut self, at: At, carries: Carries, choice: u8) {
+        let at_us = u32::try_from(at.us() - self.sent_us).unwrap_or(u32::MAX);
+        let events = &mut self.record.events;
+        let with_last = events.at_us.last() == Some(&at_us);
+        let shared = if with_last { Carries::SHARED_READ } else { Carries::default() };
+        events.push(Event { at_us, carries: carries.with(shared), tokens: 0, choice });
     }
 }
 
@@ -268,15 +297,15 @@ impl Hasher for Numbered {
 
 /// What comes back from the engine.
 enum Incoming {
-    Tokens(u32, u32),
-    Ended(Box<(usize, Ended)>),
+    Tokens(Choice, u32),
+    Ended(Box<(usize, Choice, Ended)>),
 }
 
 /// What the engine said at one instant.
 #[derive(Default)]
 struct Heard {
-    tokens: Vec<(u64, u64, u32)>,
-    ended: Vec<(usize, Ended, u64)>,
+    tokens: Vec<(Choice, u64, u32)>,
+    ended: Vec<(usize, Choice, Ended, u64)>,
     steps: Vec<(usize, StepReport)>,
 }
 
@@ -287,23 +316,23 @@ struct Both<'a, O> {
 }
 
 impl<O: Observer> Audience for Both<'_, O> {
-    fn begun(&mut self, replica: usize, begun: &Begun) {
+    fn begun(&mut self, replica: usize, choice: Choice, begun: &Begun) {
         if let Some(watcher) = self.observer.watcher() {
-            watcher.begun(replica, begun);
+            watcher.begun(replica, choice, begun);
         }
     }
 
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
-        self.heard.tokens(id, at_ns, tokens);
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32) {
+        self.heard.tokens(choice, at_ns, tokens);
         if let Some(watcher) = self.observer.watcher() {
-            watcher.tokens(id, at_ns, tokens);
+            watcher.tokens(choice, at_ns, tokens);
         }
     }
 
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
-        self.heard.ended(replica, ended, at_ns);
+    fn ended(&mut self, replica: usize, choice: Choice, ended: &Ended, at_ns: u64) {
+        self.heard.ended(replica, choice, ended, at_ns);
         if let Some(watcher) = self.observer.watcher() {
-            watcher.ended(replica, ended, at_ns);
+            watcher.ended(replica, choice, ended, at_ns);
         }
     }
 
@@ -316,12 +345,12 @@ impl<O: Observer> Audience for Both<'_, O> {
 }
 
 impl Audience for Heard {
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
-        self.tokens.push((id, at_ns, tokens));
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32) {
+        self.tokens.push((choice, at_ns, tokens));
     }
 
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
-        self.ended.push((replica, *ended, at_ns));
+    fn ended(&mut self, replica: usize, choice: Choice, ended: &Ended, at_ns: u64) {
+        self.ended.push((replica, choice, *ended, at_ns));
     }
 
     fn step(&mut self, replica: usize, report: &StepReport) {
@@ -477,9 +506,9 @@ impl Run<'_> {
             Happening::Gone(index) => {
                 let gone_ns = self.engine_ns(at);
                 let mut ears = Both { heard: &mut self.heard, observer };
-                let was_under_way = self.cluster.abort(u64::from(index), gone_ns, &mut ears);
+                let answers = self.cluster.abort(u64::from(index), gone_ns, &mut ears);
                 if let Some(watcher) = observer.watcher() {
-                    watcher.left(u64::from(index), was_under_way);
+                    watcher.left(u64::from(index), answers);
                 }
                 self.listen(observer);
             }
@@ -560,6 +589,7 @@ impl Run<'_> {
             id: u64::from(index),
             prompt,
             answer: Stretch::answer_source(index),
+            choices: self.around.choices,
             limit: limit.unwrap_or(self.around.default_output).max(1),
             natural: given.natural.filter(|natural| *natural > 0),
             priority: request.route.priority.unwrap_or(0),
@@ -573,6 +603,9 @@ impl Run<'_> {
         (under_way.prompt_tokens, under_way.tokens) = (prompt_tokens, 0);
         (under_way.last_us, under_way.sent_us) = (sent_us, sent_us);
         under_way.queued_ns = 0;
+        (under_way.of_first, under_way.first, under_way.left) = (0, 0, ask.choices);
+        under_way.last_of.clear();
+        under_way.last_of.resize(ask.choices.into(), None);
         self.under_way.insert(index, under_way);
         observer.sent(now);
         self.push(now + self.around.request_timeout, Happening::Overdue(index));
@@ -589,7 +622,8 @@ impl Run<'_> {
             under_way.queued_ns = queued_ns;
         }
         if let Some(watcher) = observer.watcher() {
-            watcher.submitted(u64::from(index), reaches_ns, queued_ns, limit);
+            let instants = (reaches_ns, queued_ns);
+            watcher.submitted(u64::from(index), instants, limit, self.around.choices);
         }
     }
 
@@ -627,15 +661,15 @@ impl Run<'_> {
         let back = self.around.one_way;
         // All of it is of one instant, and an answer's last tokens come before
         // its end.
-        for (id, at_ns, tokens) in heard.tokens.drain(..) {
+        for (choice, at_ns, tokens) in heard.tokens.drain(..) {
             let at = self.run_at(at_ns) + back;
-            self.incoming.push_back((at, Incoming::Tokens(id as u32, tokens)));
+            self.incoming.push_back((at, Incoming::Tokens(choice, tokens)));
         }
-        for (replica, ended, at_ns) in heard.ended.drain(..) {
+        for (replica, choice, ended, at_ns) in heard.ended.drain(..) {
             // Nobody waits for the end of what was given up.
             if ended.finish != Finish::Abort {
                 let at = self.run_at(at_ns) + back;
-                self.incoming.push_back((at, Incoming::Ended(Box::new((replica, ended)))));
+                self.incoming.push_back((at, Incoming::Ended(Box::new((replica, choice, ended)))));
             }
         }
         for (replica, report) in heard.steps.drain(..) {
@@ -646,68 +680,105 @@ impl Run<'_> {
 
     fn hear(&mut self, at: At, incoming: Incoming, observer: &mut impl Observer) {
         match incoming {
-            Incoming::Tokens(index, tokens) => self.hear_tokens(index, at, tokens),
-            Incoming::Ended(ended) => self.hear_end(ended.0, &ended.1, at, observer),
+            Incoming::Tokens(choice, tokens) => self.hear_tokens(choice, at, tokens),
+            Incoming::Ended(ended) => self.hear_end(ended.0, ended.1, &ended.2, at, observer),
         }
     }
 
-    fn hear_tokens(&mut self, index: u32, at: At, tokens: u32) {
+    fn hear_tokens(&mut self, choice: Choice, at: At, tokens: u32) {
         let around = self.around;
+        let index = choice.request as u32;
         let Some(under_way) = self.under_way.get_mut(&index) else { return };
         let is_first = under_way.tokens == 0;
         under_way.tokens += tokens;
-        if !around.keep_events && !is_first {
-            let gap = u32::try_from(at.us() - under_way.last_us).unwrap_or(u32::MAX);
+        under_way.of_first += if choice.index == 0 { tokens } else { 0 };
+        let before_us = under_way.last_of[usize::from(choice.index)].replace(at.us());
+        if let Some(before_us) = before_us.filter(|_| !around.keep_events) {
+            let gap = u32::try_from(at.us() - before_us).unwrap_or(u32::MAX);
             under_way.gaps.push((gap, tokens));
         }
         under_way.last_us = at.us();
-        let at_us = u32::try_from(at.us() - under_way.sent_us).unwrap_or(u32::MAX);
-        let record = &mut under_way.record;
         if is_first {
+            let record = &mut under_way.record;
             (record.stamps.first_byte_at, record.stamps.headers_at) = (Some(at), Some(at));
             record.answer.http_status = Some(200);
-            if around.is_chat {
-                let carries = Carries::ROLE.with(Carries::CHOICE);
-                record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
-            }
+            under_way.first = choice.index;
+            // The roles of all answers come before the first token of any.
+            let roles = if around.is_chat { around.choices } else { 0 };
+            (0..roles).for_each(|of| under_way.push(at, Carries::ROLE.with(Carries::CHOICE), of));
         }
         if around.keep_events || is_first {
-            let carries = Carries::TEXT.with(Carries::CHOICE);
-            record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+            under_way.push(at, Carries::TEXT.with(Carries::CHOICE), choice.index);
         }
         if is_first {
             self.push(at + around.idle_timeout, Happening::Silent(index));
         }
     }
 
-    fn hear_end(&mut self, replica: usize, ended: &Ended, at: At, observer: &mut impl Observer) {
-        let Some(mut under_way) = self.under_way.remove(&(ended.id as u32)) else { return };
-        let at_us = u32::try_from(at.us() - under_way.sent_us).unwrap_or(u32::MAX);
+    fn hear_end(
+        &mut self,
+        replica: usize,
+        choice: Choice,
+        ended: &Ended,
+        at: At,
+        observer: &mut impl Observer,
+    ) {
+        let index = choice.request as u32;
         let around = self.around;
-        let record = &mut under_way.record;
-        let finish = Carries::TEXT.with(Carries::CHOICE).with(Carries::FINISH);
-        if !around.keep_events && ended.output_tokens > 1 {
-            record.events.push(Event { at_us, carries: finish, tokens: 0, choice: 0 });
-        } else if let Some(last) = record.events.carries.last_mut() {
-            *last = finish;
+        let Some(under_way) = self.under_way.get_mut(&index) else { return };
+        under_way.left -= 1;
+        let is_over = under_way.left == 0;
+        let events = &mut under_way.record.events;
+        let last = events.choice.iter().rposition(|of| *of == choice.index);
+        let is_only = under_way.tokens == ended.output_tokens && ended.output_tokens <= 1;
+        if !around.keep_events && !is_only {
+            // The end of the last answer is the one event that is kept besides.
+            if is_over {
+                let finish = Carries::TEXT.with(Carries::CHOICE).with(Carries::FINISH);
+                under_way.push(at, finish, choice.index);
+            }
+        } else if let Some(last) = last {
+            events.carries[last] = events.carries[last].with(Carries::FINISH);
         }
-        for carries in [Carries::USAGE, Carries::DONE] {
-            let carries = carries.with(Carries::SHARED_READ);
-            record.events.push(Event { at_us, carries, tokens: 0, choice: 0 });
+        if choice.index == under_way.first {
+            let cached = Tokens::new(ended.cached_tokens);
+            under_way.record.answer.counts.cached.get_or_insert(cached);
         }
-        let answer = &mut record.answer;
+        if is_over && let Some(under_way) = self.under_way.remove(&index) {
+            self.hear_last_end(replica, under_way, ended, at, observer);
+        }
+    }
+
+    /// The last answer to a request has ended, and the usage of all comes.
+    fn hear_last_end(
+        &mut self,
+        replica: usize,
+        mut under_way: Box<UnderWay>,
+        ended: &Ended,
+        at: At,
+        observer: &mut impl Observer,
+    ) {
+        under_way.push(at, Carries::USAGE, 0);
+        under_way.push(at, Carries::DONE, 0);
+        let answer = &mut under_way.record.answer;
         answer.http_status = Some(200);
         answer.counts.prompt = Some(Tokens::new(under_way.prompt_tokens));
-        answer.counts.usage = Some(Tokens::new(ended.output_tokens));
-        answer.counts.cached.get_or_insert(Tokens::new(ended.cached_tokens));
-        answer.choices = 1;
-        if around.keep_events {
+        answer.counts.usage = Some(Tokens::new(under_way.tokens));
+        answer.choices = self.around.choices;
+        if answer.choices > 1 {
+            answer.warnings.add(Warnings::N_GT_1);
+        }
+        if self.around.keep_events {
             answer.finish_reason = Some(ended.finish.name().to_owned());
-            answer.server_timings = server_timings(ended, under_way.queued_ns);
+            // Of several answers there is no one queue and no one first token.
+            if answer.choices == 1 {
+                answer.server_timings = server_timings(ended, under_way.queued_ns);
+            }
             if self.cluster.replicas().len() > 1 {
                 answer.served_by = Some(format!("replica-{replica}"));
             }
         }
+        let record = &mut under_way.record;
         record.outcome = match ended.finish {
             Finish::Stop | Finish::Length => Outcome::Ok,
             Finish::Abort => Outcome::Cancelled,
@@ -718,7 +789,7 @@ impl Run<'_> {
     /// A request is over for its client: its slot is free, its conversation
     /// goes on.
     fn end(&mut self, mut under_way: Box<UnderWay>, at: At, observer: &mut impl Observer) {
-        let (record, tokens) = (&mut under_way.record, under_way.tokens);
+        let (record, tokens) = (&mut under_way.record, under_way.of_first);
         record.stamps.ended_at = Some(at);
         let (index, well) = (record.index, record.outcome == Outcome::Ok);
         let session = record.planned.session;

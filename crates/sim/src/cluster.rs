@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::content::{Chain, Content};
+use crate::choice::{Choice, MOST_CHOICES, NUMBERS};
+use crate::content::{Chain, Content, mix};
 use crate::replica::{Gauges, Listener, Replica, StepReport, Totals, nanoseconds};
 use crate::scheduler::{Begun, Ended, Finish, Sink, Submission};
 use crate::settings::{Router, Settings, SettingsError};
@@ -11,13 +12,18 @@ use crate::settings::{Router, Settings, SettingsError};
 /// A request as a server gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The caller's number for it; no two requests under way have the same.
+    /// The caller's number for it, below 2⁵⁶; no two requests under way have the
+    /// same.
     pub id: u64,
     /// Its prompt.
     pub prompt: Content,
-    /// The source of its answer's tokens.
+    /// The source of its first answer's tokens.
     pub answer: u64,
-    /// The most tokens of its answer, at least 1.
+    /// The answers that it asks for (`n`), from 1 to [`MOST_CHOICES`]. As in
+    /// vLLM's V1 engine each of them is a sequence of its own with the same
+    /// prompt, and the request ends with the last of them.
+    pub choices: u8,
+    /// The most tokens of each answer, at least 1.
     pub limit: u32,
     /// Where the model would end by itself.
     pub natural: Option<u32>,
@@ -37,12 +43,13 @@ pub struct Ask {
 pub trait Audience {
     /// The first token of an answer is there at `replica`; [`Self::tokens`]
     /// follows. Where prompts are computed elsewhere than answers are written,
-    /// both replicas tell it of a request.
-    fn begun(&mut self, _replica: usize, _begun: &Begun) {}
+    /// both replicas tell it: the first one once for all answers to a prompt.
+    fn begun(&mut self, _replica: usize, _choice: Choice, _begun: &Begun) {}
     /// Tokens of an answer leave.
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32);
-    /// An answer ends. `ended` has the engine's own instants.
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64);
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32);
+    /// An answer ends, and the request with the last of its answers. `ended` has
+    /// the engine's own instants, and the request's number.
+    fn ended(&mut self, replica: usize, choice: Choice, ended: &Ended, at_ns: u64);
     /// A step has ended.
     fn step(&mut self, _replica: usize, _report: &StepReport) {}
 }
@@ -107,6 +114,8 @@ pub struct Cluster {
     delays: Delays,
     /// Requests whose prompt is computed elsewhere than their answer.
     split: HashMap<u64, Split>,
+    /// Requests with several answers that are being written.
+    several: HashMap<u64, Several>,
     /// Replicas that got a request at this instant.
     touched: Vec<usize>,
     context: u32,
@@ -128,6 +137,15 @@ struct Split {
     arrived_ns: u64,
     /// What the engine that computed its prompt said.
     prefill: Option<Ended>,
+}
+
+/// A request whose answers are written together.
+#[derive(Clone, Copy, Debug)]
+struct Several {
+    replica: usize,
+    choices: u8,
+    /// Answers that have not ended.
+    left: u8,
 }
 
 impl Cluster {
@@ -163,6 +181,7 @@ impl Cluster {
                     / (settings.kv_transfer_gb_s * 1e9),
             },
             split: HashMap::new(),
+            several: HashMap::new(),
             touched: Vec::new(),
             context: limits.max_model_len,
         })
@@ -203,6 +222,7 @@ impl Cluster {
     /// `at_ns`, which is not before an instant advanced to. Gives the instant at
     /// which it reaches a scheduler.
     pub fn submit(&mut self, at_ns: u64, ask: Ask) -> u64 {
+        debug_assert!(ask.id < NUMBERS && (1..=MOST_CHOICES).contains(&ask.choices));
         let frontend_ns = self.frontend_ns(ask.prompt.len());
         if self.prefillers > 0 && ask.limit > 1 {
             let split = Split { ask: ask.clone(), arrived_ns: at_ns, prefill: None };
@@ -272,6 +292,7 @@ impl Cluster {
                 output_ns: self.delays.output_ns,
                 router: &mut self.router,
                 split: &mut self.split,
+                several: &mut self.several,
                 is_prefiller,
                 passed_on: &mut passed_on,
             };
@@ -297,42 +318,65 @@ impl Cluster {
         let number = self.router.choose(&ask, from, until);
         let splits = stage == Stage::Prompt && until == self.prefillers;
         let transferred = if stage == Stage::Answer { ask.prompt.len() } else { ask.computed };
-        self.replicas[number].submit(Submission {
-            id: ask.id,
-            prompt: ask.prompt,
-            answer: ask.answer,
-            // A prompt's engine draws one token, as proof that it is done.
-            limit: if splits { 1 } else { ask.limit },
-            natural: ask.natural.filter(|_| !splits),
-            priority: ask.priority,
-            adapter: ask.adapter,
-            arrived_ns,
-            transferred,
-        });
+        // One sequence computes a prompt for all answers to it.
+        let choices = if splits { 1 } else { ask.choices };
+        if choices > 1 {
+            let several = Several { replica: number, choices, left: choices };
+            self.several.insert(ask.id, several);
+        }
+        for index in 0..choices {
+            self.replicas[number].submit(Submission {
+                id: Choice { request: ask.id, index }.sequence(),
+                prompt: ask.prompt.before_choice(index),
+                answer: if index == 0 { ask.answer } else { mix(ask.answer, u64::from(index)) },
+                // A prompt's engine draws one token, as proof that it is done.
+                limit: if splits { 1 } else { ask.limit },
+                natural: ask.natural.filter(|_| !splits),
+                priority: ask.priority,
+                adapter: ask.adapter,
+                arrived_ns,
+                transferred,
+            });
+        }
         self.touched.push(number);
     }
 
-    /// Forgets a request whose client left at `now_ns`; false where it is over.
-    pub fn abort(&mut self, id: u64, now_ns: u64, audience: &mut impl Audience) -> bool {
-        self.split.remove(&id);
-        let before = self.on_the_way.len();
-        self.on_the_way.retain(|Reverse(next)| next.ask.id != id);
-        if self.on_the_way.len() < before {
-            return true;
+    /// Forgets a request whose client left at `now_ns`. Gives the number of its
+    /// answers that were not over.
+    pub fn abort(&mut self, id: u64, now_ns: u64, audience: &mut impl Audience) -> u32 {
+        let split = self.split.remove(&id);
+        if let Some(Reverse(next)) = self.on_the_way.iter().find(|next| next.0.ask.id == id) {
+            let choices = next.ask.choices;
+            self.on_the_way.retain(|Reverse(next)| next.ask.id != id);
+            return choices.into();
         }
+        let several = self.several.get(&id).copied();
+        let choices = several.map_or(1, |several| several.choices);
+        let (from, until) = match several {
+            Some(several) => (several.replica, several.replica + 1),
+            None => (0, self.replicas.len()),
+        };
         let mut passed_on = Vec::new();
-        (0..self.replicas.len()).any(|number| {
+        let mut ended = 0;
+        for number in from..until {
             let mut ear = Ear {
                 audience,
                 replica: number,
                 output_ns: 0,
                 router: &mut self.router,
                 split: &mut self.split,
+                several: &mut self.several,
                 is_prefiller: false,
                 passed_on: &mut passed_on,
             };
-            self.replicas[number].abort(id, now_ns, &mut ear)
-        })
+            for index in 0..choices {
+                let sequence = Choice { request: id, index }.sequence();
+                ended += u32::from(self.replicas[number].abort(sequence, now_ns, &mut ear));
+            }
+        }
+        // With its prompt go all the answers to it.
+        let unwritten = split.filter(|_| several.is_none() && ended > 0);
+        unwritten.map_or(ended, |split| split.ask.choices.into())
     }
 
     /// Empties the prefix caches; false where one replica holds blocks.
@@ -350,42 +394,65 @@ struct Ear<'a, A> {
     output_ns: u64,
     router: &'a mut Routes,
     split: &'a mut HashMap<u64, Split>,
+    several: &'a mut HashMap<u64, Several>,
     is_prefiller: bool,
     passed_on: &'a mut Vec<(Ask, u64)>,
 }
 
+impl<A> Ear<'_, A> {
+    /// Counts the end of one answer; true where the request has no other left.
+    fn ends_request(&mut self, request: u64) -> bool {
+        if let Some(several) = self.several.get_mut(&request) {
+            several.left -= 1;
+            if several.left > 0 {
+                return false;
+            }
+            self.several.remove(&request);
+        }
+        self.router.outstanding[self.replica] -= 1;
+        true
+    }
+}
+
 impl<A: Audience> Sink for Ear<'_, A> {
     fn begun(&mut self, begun: &Begun, _at_ns: u64) {
-        self.audience.begun(self.replica, begun);
+        let choice = Choice::of_sequence(begun.id);
+        let begun = Begun { id: choice.request, ..*begun };
+        self.audience.begun(self.replica, choice, &begun);
     }
 
     fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
         if !self.is_prefiller {
-            self.audience.tokens(id, at_ns + self.output_ns, tokens);
+            let choice = Choice::of_sequence(id);
+            self.audience.tokens(choice, at_ns + self.output_ns, tokens);
         }
     }
 
     fn ended(&mut self, ended: &Ended) {
-        self.router.outstanding[self.replica] -= 1;
+        let choice = Choice::of_sequence(ended.id);
+        let is_over = self.ends_request(choice.request);
         if self.is_prefiller && ended.finish != Finish::Abort {
-            if let Some(split) = self.split.get_mut(&ended.id) {
+            if let Some(split) = self.split.get_mut(&choice.request) {
                 split.prefill = Some(*ended);
                 self.passed_on.push((split.ask.clone(), split.arrived_ns));
             }
             return;
         }
-        let prefill = self.split.remove(&ended.id).and_then(|split| split.prefill);
-        let whole = match prefill {
-            Some(prefill) => Ended {
-                scheduled_ns: prefill.scheduled_ns,
-                cached_tokens: prefill.cached_tokens,
-                preemptions: prefill.preemptions + ended.preemptions,
-                computed_tokens: prefill.computed_tokens + ended.computed_tokens,
-                ..*ended
-            },
-            None => *ended,
-        };
-        self.audience.ended(self.replica, &whole, ended.ended_ns + self.output_ns);
+        let prefill = self.split.get(&choice.request).and_then(|split| split.prefill);
+        if is_over {
+            self.split.remove(&choice.request);
+        }
+        let mut whole = Ended { id: choice.request, ..*ended };
+        if let Some(prefill) = prefill {
+            whole.scheduled_ns = prefill.scheduled_ns;
+            whole.cached_tokens = prefill.cached_tokens;
+            // The prompt was computed once for all answers.
+            if choice.index == 0 {
+                whole.preemptions += prefill.preemptions;
+                whole.computed_tokens += prefill.computed_tokens;
+            }
+        }
+        self.audience.ended(self.replica, choice, &whole, ended.ended_ns + self.output_ns);
     }
 }
 

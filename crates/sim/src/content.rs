@@ -15,10 +15,14 @@ pub enum Content {
     /// The same with the beginning of the answer that will follow, so that a
     /// later prompt finds it when it carries the answer as text.
     Spelt {
-        /// The prompt's tokens, then the answer's.
-        ids: Arc<[u32]>,
-        /// How many of them are the prompt's.
-        prompt: u32,
+        /// The prompt's tokens.
+        prompt: Arc<[u32]>,
+        /// The beginnings of all answers to it, one after the other.
+        answers: Arc<[u32]>,
+        /// How long each of them is.
+        each: u32,
+        /// Which of them follows here.
+        choice: u8,
     },
 }
 
@@ -28,20 +32,42 @@ impl Content {
         Self::Stretches(Arc::new([Stretch { source, from: 0, tokens }]))
     }
 
+    /// The same tokens before another of the answers to them.
+    #[must_use]
+    pub fn before_choice(&self, choice: u8) -> Self {
+        let mut same = self.clone();
+        if let Self::Spelt { choice: follows, .. } = &mut same {
+            *follows = choice;
+        }
+        same
+    }
+
     /// How many tokens it has; more than fit a count are the largest count.
     pub fn len(&self) -> u32 {
         match self {
             Self::Stretches(all) => {
                 all.iter().fold(0, |sum: u32, stretch| sum.saturating_add(stretch.tokens))
             }
-            Self::Tokens(ids) => u32::try_from(ids.len()).unwrap_or(u32::MAX),
-            Self::Spelt { prompt, .. } => *prompt,
+            Self::Tokens(ids) | Self::Spelt { prompt: ids, .. } => {
+                u32::try_from(ids.len()).unwrap_or(u32::MAX)
+            }
         }
     }
 
     /// True without tokens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The beginning of the answer that follows, where it is known.
+    fn answered(&self) -> &[u32] {
+        match self {
+            Self::Spelt { answers, each, choice, .. } => {
+                let from = *each as usize * usize::from(*choice);
+                answers.get(from..from + *each as usize).unwrap_or_default()
+            }
+            Self::Stretches(_) | Self::Tokens(_) => &[],
+        }
     }
 }
 
@@ -55,7 +81,7 @@ const ROOT: BlockHash = 0x9e37_79b9_7f4a_7c15;
 
 /// Takes a number into a hash (the finaliser of SplitMix64 by Steele, Lea and
 /// Flood, over a multiply-add).
-const fn mix(hash: u64, number: u64) -> u64 {
+pub(crate) const fn mix(hash: u64, number: u64) -> u64 {
     let mut x =
         (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -121,12 +147,15 @@ impl Chain {
                 }
                 hash = run.end(hash);
             }
-            Content::Tokens(ids) | Content::Spelt { ids, .. } => {
+            Content::Tokens(ids) | Content::Spelt { prompt: ids, .. } => {
+                let answered = prompt.answered();
+                let known = ids.len() + answered.len();
                 let first = self.given as usize * self.block_tokens as usize;
                 for number in first..first + self.block_tokens as usize {
-                    hash = match ids.get(number) {
+                    let id = ids.get(number).or_else(|| answered.get(number - ids.len()));
+                    hash = match id {
                         Some(id) => mix(hash, u64::from(*id)),
-                        None => mix(mix(hash, answer), (number - ids.len()) as u64),
+                        None => mix(mix(hash, answer), (number - known) as u64),
                     };
                 }
             }
@@ -216,11 +245,23 @@ mod tests {
     #[test]
     fn an_answer_that_is_spelt_is_found_as_text() {
         let ids: Vec<u32> = (0..48).collect();
-        let first = Content::Spelt { ids: ids.clone().into(), prompt: 20 };
+        let answers: Vec<u32> = (20..48).chain(60..88).collect();
+        let (prompt, answers) = (ids[..20].into(), answers.into());
+        let first = Content::Spelt { prompt, answers, each: 28, choice: 0 };
         assert_eq!(first.len(), 20);
         let next = Content::Tokens(ids.into());
         assert_eq!(hashes(&first, 7, 3), hashes(&next, 8, 3));
         assert_ne!(hashes(&first, 7, 4)[3], hashes(&next, 8, 4)[3]);
+        // Another answer to it goes another way once the prompt is over.
+        let second = first.before_choice(1);
+        let other: Vec<u32> = (0..20).chain(60..88).collect();
+        assert_eq!(hashes(&second, 7, 3), hashes(&Content::Tokens(other.into()), 8, 3));
+        assert_eq!(hashes(&second, 7, 1), hashes(&first, 7, 1));
+        assert_ne!(hashes(&second, 7, 2)[1], hashes(&first, 7, 2)[1]);
+        // One whose beginning is not known is that of no other request.
+        let third = first.before_choice(2);
+        assert_eq!(hashes(&third, 7, 1), hashes(&first, 7, 1));
+        assert_ne!(hashes(&third, 7, 2)[1], hashes(&third, 8, 2)[1]);
     }
 
     #[test]

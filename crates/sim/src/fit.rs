@@ -152,6 +152,15 @@ pub enum FitError {
         /// Its id.
         run: String,
     },
+    /// A run whose requests asked for several answers each.
+    #[error(
+        "run {run} asked for several answers with one request (n), and of their lengths only the sum \
+         is known; measure it with n = 1"
+    )]
+    SeveralChoices {
+        /// Its id.
+        run: String,
+    },
     /// A run that cannot be played again.
     #[error("run {run} cannot be played again: {why}")]
     Unplayable {
@@ -208,6 +217,7 @@ const BARE: Surroundings = Surroundings {
     is_chat: false,
     keep_events: false,
     default_output: client::DEFAULT_OUTPUT,
+    choices: 1,
 };
 
 /// What of a run is compared.
@@ -297,6 +307,9 @@ impl Observed {
             return Err(FitError::Failures { run, failed, all: sent.len() });
         }
         sent.retain(|record| record.outcome == Outcome::Ok);
+        if sent.iter().any(|record| record.answer.choices > 1) {
+            return Err(FitError::SeveralChoices { run });
+        }
         let measured = Figures::of(records);
         let users = load.users.filter(|_| load.kind == LoadKind::Closed);
         let users = users.filter(|users| asks_at_once(&sent, *users));
@@ -336,7 +349,8 @@ impl Observed {
     }
 
     /// A run whose schedule is known, so that the model has to find what was
-    /// cached. Prompts and answers are as long as they were.
+    /// cached. Prompts and answers are as long as they were; of several answers to
+    /// a request, of which the sum is known, each is as long as their mean.
     pub fn of_schedule(
         name: &str,
         schedule: Schedule,
@@ -346,9 +360,11 @@ impl Observed {
         let count = records.iter().map(|record| record.index as usize + 1).max().unwrap_or(0);
         let mut given = vec![Given::default(); count];
         for record in records.iter().filter(|record| record.outcome == Outcome::Ok) {
+            let choices = u32::from(record.answer.choices.max(1));
+            let tokens = record.output_tokens().map(|(tokens, _)| tokens.get());
             given[record.index as usize] = Given {
                 cached: None,
-                natural: record.output_tokens().map(|(tokens, _)| tokens.get()),
+                natural: tokens.map(|tokens| tokens.div_ceil(choices)),
                 prompt: record.answer.counts.prompt.map(Tokens::get),
             };
         }
@@ -371,6 +387,13 @@ impl Observed {
         self.around.request_timeout = request_timeout.min(LONGEST);
         self.around.idle_timeout = idle_timeout.min(LONGEST);
         self.around.one_way = one_way;
+        self
+    }
+
+    /// The same where each request asks for so many answers.
+    #[must_use]
+    pub fn asking_for(mut self, choices: u8) -> Self {
+        self.around.choices = choices;
         self
     }
 

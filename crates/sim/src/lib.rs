@@ -3,6 +3,7 @@
 
 mod adapter;
 mod block;
+mod choice;
 pub mod client;
 mod cluster;
 mod content;
@@ -13,6 +14,7 @@ mod replica;
 mod scheduler;
 mod settings;
 
+pub use choice::{Choice, ChoicesError, MOST_CHOICES, choices};
 pub use cluster::{Ask, Audience, Cluster, TooLong};
 pub use content::{BlockHash, Content, Stretch};
 pub use cost::{Cost, StepCost};

@@ -1,7 +1,7 @@
 //! The steps of a streamed answer of the engine with a fixed clock.
 
 use super::Plan;
-use crate::openai::Answer;
+use crate::openai::{Answer, Passage};
 use crate::script::{Action, Step};
 
 /// What the engine decides of an answer before it begins.
@@ -21,7 +21,7 @@ pub(super) fn opening(answer: &mut Answer, shape: Shape) -> Vec<Step> {
     }
     let mut bytes = answer.head();
     if answer.ask.chat && shape.role_at_accept {
-        answer.role_event(&mut bytes);
+        answer.role_events(&mut bytes);
     }
     vec![Step::send(0, bytes)]
 }
@@ -29,7 +29,7 @@ pub(super) fn opening(answer: &mut Answer, shape: Shape) -> Vec<Step> {
 /// The whole answer, due at `at_ns`.
 pub(super) fn whole(mut answer: Answer, shape: Shape, at_ns: u64) -> Step {
     let usage = answer.usage(shape.tokens);
-    let bytes = answer.whole(shape.finish_reason, usage, None);
+    let bytes = answer.whole(&[(shape.tokens, shape.finish_reason)], usage, None);
     Step { at_ns, action: Action::Send(bytes), tokens: shape.tokens, last: true }
 }
 
@@ -66,7 +66,8 @@ impl TokenStream {
         let ends = self.made + count == self.shape.tokens;
         let finish_reason = ends.then_some(self.shape.finish_reason);
         let mut bytes = Vec::new();
-        self.answer.tokens_event(self.made, count, finish_reason, &mut bytes);
+        let passage = Passage { choice: 0, from: self.made, count };
+        self.answer.tokens_event(passage, finish_reason, &mut bytes);
         self.made += count;
         let at_ns = self.due_ns(self.made);
         Step { at_ns, action: Action::Send(bytes), tokens: count, last: false }
@@ -75,7 +76,7 @@ impl TokenStream {
     fn role_step(&mut self) -> Step {
         let first = self.shape.chunk_tokens.min(self.shape.tokens);
         let mut bytes = Vec::new();
-        self.answer.role_event(&mut bytes);
+        self.answer.role_events(&mut bytes);
         Step::send(self.due_ns(first), bytes)
     }
 

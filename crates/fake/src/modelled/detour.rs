@@ -10,14 +10,16 @@ const MOST_COMMENTS: u64 = 10_000;
 /// What leaves of a streamed answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The event with the role.
+    /// The events with the role.
     Role,
-    /// So many tokens in one event.
-    Tokens(u32),
+    /// So many tokens of one answer in one event.
+    Tokens { choice: u8, tokens: u32 },
+    /// The end of one answer, which the tokens before it carry.
+    End(u8),
     /// Usage, the sentinel and the end of the body.
     Tail,
-    /// What stands in place of the rest.
-    Cut(Cut),
+    /// What stands in place of the rest, which would begin with this answer.
+    Cut { choice: u8, cut: Cut },
 }
 
 /// A way out that is not the straight one. It takes parts in as the engine tells
@@ -34,9 +36,10 @@ pub(super) struct Detour {
     tail_held_ns: u64,
     flush_every_ns: Option<u64>,
     comments: Option<Comments>,
-    /// Tokens that were taken in, and those of them that wait for their chunk.
+    /// Tokens of all answers that were taken in, and those of each that wait for
+    /// their chunk.
     taken: u32,
-    waiting: u32,
+    waiting: Vec<u32>,
     /// Nothing that is taken in leaves before this.
     not_before_ns: u64,
     is_over: bool,
@@ -57,9 +60,9 @@ struct Comments {
 }
 
 impl Detour {
-    /// The way out of an answer that was accepted then; none where none of the
-    /// faults is one of the way.
-    pub(super) fn of(faults: &[Fault], accepted_ns: u64) -> Option<Self> {
+    /// The way out of so many answers to a request that was accepted then; none
+    /// where none of the faults is one of the way.
+    pub(super) fn of(faults: &[Fault], accepted_ns: u64, choices: u8) -> Option<Self> {
         let mut detour = Self {
             accepted_ns,
             first_held_ns: 0,
@@ -71,7 +74,7 @@ impl Detour {
             flush_every_ns: None,
             comments: None,
             taken: 0,
-            waiting: 0,
+            waiting: vec![0; choices.into()],
             not_before_ns: accepted_ns,
             is_over: false,
             planned: Vec::new(),
@@ -113,44 +116,49 @@ impl Detour {
         self.planned.push((self.flushed_ns(at_ns), part));
     }
 
-    /// Lets tokens go that wait.
-    fn let_tokens_go(&mut self) {
-        let tokens = std::mem::take(&mut self.waiting);
+    /// Lets tokens of one answer go that wait.
+    fn let_tokens_go(&mut self, choice: u8) {
+        let tokens = std::mem::take(&mut self.waiting[usize::from(choice)]);
         if tokens > 0 {
-            self.let_go(self.not_before_ns, Part::Tokens(tokens));
+            self.let_go(self.not_before_ns, Part::Tokens { choice, tokens });
         }
     }
 
+    /// Lets all tokens go that wait.
+    fn let_all_go(&mut self) {
+        (0..).zip(0..self.waiting.len()).for_each(|(choice, _)| self.let_tokens_go(choice));
+    }
+
     /// The engine told of tokens.
-    pub(super) fn tokens(&mut self, at_ns: u64, tokens: u32) {
+    pub(super) fn tokens(&mut self, at_ns: u64, choice: u8, tokens: u32) {
         for _ in 0..tokens {
             if self.is_over {
                 return;
             }
-            self.token(at_ns);
+            self.token(at_ns, choice);
         }
         if self.chunk.is_none() {
-            self.let_tokens_go();
+            self.let_tokens_go(choice);
         }
     }
 
-    fn token(&mut self, at_ns: u64) {
+    fn token(&mut self, at_ns: u64, choice: u8) {
         if let Some((_, cut)) = self.cut.filter(|(after, _)| *after == self.taken) {
             self.not_before_ns = self.not_before_ns.max(at_ns);
-            self.let_tokens_go();
-            self.let_go(self.not_before_ns, Part::Cut(cut));
+            self.let_all_go();
+            self.let_go(self.not_before_ns, Part::Cut { choice, cut });
             self.is_over = true;
             return;
         }
         if let Some(stall) = self.stall.filter(|stall| stall.after == self.taken) {
             let Some(for_ns) = stall.for_ns else {
                 self.not_before_ns = self.not_before_ns.max(at_ns);
-                self.let_tokens_go();
+                self.let_all_go();
                 self.is_over = true;
                 return;
             };
             if self.chunk.is_none() {
-                self.let_tokens_go();
+                self.let_tokens_go(choice);
             }
             // It began when the token before this one left.
             self.not_before_ns += for_ns;
@@ -160,20 +168,25 @@ impl Detour {
         }
         self.not_before_ns = self.not_before_ns.max(at_ns);
         self.taken += 1;
-        self.waiting += 1;
-        if Some(self.waiting) == self.chunk {
-            self.let_tokens_go();
+        let waiting = &mut self.waiting[usize::from(choice)];
+        *waiting += 1;
+        if Some(*waiting) == self.chunk {
+            self.let_tokens_go(choice);
         }
     }
 
-    /// The engine told of the end.
-    pub(super) fn end(&mut self, at_ns: u64) {
-        if std::mem::replace(&mut self.is_over, true) {
+    /// The engine told of the end of one answer, and whether it is the last.
+    pub(super) fn end(&mut self, at_ns: u64, choice: u8, is_last: bool) {
+        if self.is_over {
             return;
         }
         self.not_before_ns = self.not_before_ns.max(at_ns);
-        self.let_tokens_go();
-        self.let_go(self.not_before_ns + self.tail_held_ns, Part::Tail);
+        self.let_tokens_go(choice);
+        self.let_go(self.not_before_ns, Part::End(choice));
+        if is_last {
+            self.is_over = true;
+            self.let_go(self.not_before_ns + self.tail_held_ns, Part::Tail);
+        }
     }
 
     /// When the next comment leaves.

@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use sim::{Audience, Begun, Cluster, Ended, Finish, Replica, StepReport};
-use wire::exposition::{EngineState, Http, Profile};
+use sim::{Audience, Begun, Choice, Ended, Finish, SettingsError, StepReport};
+use wire::exposition::Http;
 
 use super::ModelledConfig;
 use super::detour::{Detour, Part};
 use crate::faults::Cut;
-use crate::openai::{Answer, Timings};
+use crate::openai::{Answer, Passage, Timings, Usage};
 use crate::request::Request;
 use crate::script::{Break, Piece};
+use crate::telemetry::{Arrival, Telemetry};
 
 /// A request whose answer is not over. Instants are in model time.
 #[derive(Debug)]
@@ -27,19 +28,28 @@ pub(super) struct UnderWay {
     queued_ns: u64,
     /// Most tokens that the request allows.
     most: u32,
-    /// Where its answer is written.
-    replica: usize,
     /// What was told of a stream and not written: when it is due, what it is.
     told: VecDeque<(u64, Part)>,
     /// The way out, where a fault changes it.
     detour: Option<Detour>,
-    told_at_ns: Option<u64>,
-    written: u32,
     has_role: bool,
     /// False for vectors and scores.
     has_tokens: bool,
-    /// What became of it, and when it is over.
-    ended: Option<(Ended, u64)>,
+    /// The answers that were asked for.
+    lines: Vec<Line>,
+    /// Whether one has begun, and which did first.
+    has_begun: bool,
+    first: u8,
+    /// The last one of those that ended, and when it did.
+    last: Option<(u8, u64)>,
+}
+
+/// One answer to a request.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    written: u32,
+    /// What became of it.
+    ended: Option<Ended>,
 }
 
 impl UnderWay {
@@ -54,6 +64,7 @@ impl UnderWay {
         Self {
             has_role: !answer.ask.chat,
             has_tokens: answer.ask.results.is_none(),
+            lines: vec![Line::default(); answer.ask.choices.into()],
             answer,
             connection: request.connection,
             arrival_ns: request.arrival_ns,
@@ -62,12 +73,51 @@ impl UnderWay {
             arrived_ns,
             queued_ns,
             most,
-            replica: 0,
             told: VecDeque::new(),
             detour,
-            told_at_ns: None,
-            written: 0,
-            ended: None,
+            has_begun: false,
+            first: 0,
+            last: None,
+        }
+    }
+
+    fn arrival(&self) -> Arrival {
+        Arrival {
+            arrived_ns: self.arrived_ns,
+            queued_ns: self.queued_ns,
+            most: self.most,
+            streams: self.answer.ask.stream,
+            has_tokens: self.has_tokens,
+            choices: self.answer.ask.choices,
+        }
+    }
+
+    /// What became of its answers, of those that ended.
+    fn ends(&self) -> impl Iterator<Item = &Ended> {
+        self.lines.iter().filter_map(|line| line.ended.as_ref())
+    }
+
+    /// When its last answer ended; none before.
+    fn over_ns(&self) -> Option<u64> {
+        let (_, at_ns) = self.last?;
+        (self.ends().count() == self.lines.len()).then_some(at_ns)
+    }
+
+    /// Usage of all its answers. As in vLLM what was cached is that of the answer
+    /// whose first event came first, and in one piece that of the last to end.
+    fn usage(&self) -> Usage {
+        let streams = self.answer.ask.stream;
+        let told = if streams { self.first } else { self.last.map_or(0, |(choice, _)| choice) };
+        let ended = self.lines[usize::from(told)].ended;
+        self.answer.counted(self.ends(), ended.map_or(0, |ended| ended.cached_tokens))
+    }
+
+    /// The server's own timings; of several answers vLLM tells none, because none
+    /// of theirs would be the request's.
+    fn timings(&self) -> Option<Timings> {
+        match self.lines.as_slice() {
+            [Line { ended: Some(ended), .. }] => Some(timings(ended, self.queued_ns)),
+            _ => None,
         }
     }
 
@@ -85,15 +135,17 @@ impl UnderWay {
             self.pour_parts(now_ns, begins_ns, tells_timings, piece);
             return !piece.bytes.is_empty() || piece.last;
         }
-        let Some((ended, at_ns)) = self.ended.filter(|(_, at_ns)| *at_ns <= now_ns) else {
+        let Some(at_ns) = self.over_ns().filter(|at_ns| *at_ns <= now_ns) else {
             return false;
         };
-        let usage = self.answer.counted(&ended);
-        let timings = tells_timings.then(|| timings(&ended, self.queued_ns));
-        let bytes = self.answer.whole(ended.finish.name(), usage, timings.as_ref());
+        let usage = self.usage();
+        let timings = self.timings().filter(|_| tells_timings);
+        let ends: Vec<(u32, &str)> =
+            self.lines.iter().filter_map(|line| line.ended.as_ref()).map(of_end).collect();
+        let bytes = self.answer.whole(&ends, usage, timings.as_ref());
         piece.bytes.extend_from_slice(&bytes);
         if self.has_tokens {
-            piece.tokens.push((begins_ns + at_ns, ended.output_tokens));
+            piece.tokens.push((begins_ns + at_ns, usage.completion));
         }
         piece.last = true;
         true
@@ -106,41 +158,45 @@ impl UnderWay {
             self.told.pop_front();
             match part {
                 Part::Role => self.pour_role(piece),
-                Part::Tokens(tokens) => {
+                Part::Tokens { choice, tokens } => {
                     self.pour_role(piece);
-                    let is_last = matches!(self.told.front(), Some((_, Part::Tail)));
-                    let ended = self.ended.as_ref().filter(|_| is_last);
-                    let finish_reason = ended.map(|(ended, _)| ended.finish.name());
-                    self.answer.tokens_event(self.written, tokens, finish_reason, &mut piece.bytes);
-                    self.written += tokens;
+                    let is_last = self.told.front().is_some_and(|next| next.1 == Part::End(choice));
+                    let line = &mut self.lines[usize::from(choice)];
+                    let passage = Passage { choice, from: line.written, count: tokens };
+                    line.written += tokens;
+                    let ended = line.ended.as_ref().filter(|_| is_last);
+                    let finish_reason = ended.map(|ended| ended.finish.name());
+                    self.answer.tokens_event(passage, finish_reason, &mut piece.bytes);
                     piece.tokens.push((begins_ns + at_ns, tokens));
                 }
+                Part::End(_) => {}
                 Part::Tail => {
-                    let Some((ended, _)) = self.ended else { continue };
-                    let usage = self.answer.counted(&ended);
-                    let timings = tells_timings.then(|| timings(&ended, self.queued_ns));
+                    let usage = self.usage();
+                    let timings = self.timings().filter(|_| tells_timings);
                     self.answer.last_events(usage, timings.as_ref(), &mut piece.bytes);
                     piece.last = true;
                 }
-                Part::Cut(cut) => self.pour_cut(cut, piece),
+                Part::Cut { choice, cut } => self.pour_cut(choice, cut, piece),
             }
         }
     }
 
     fn pour_role(&mut self, piece: &mut Piece) {
         if !std::mem::replace(&mut self.has_role, true) {
-            self.answer.role_event(&mut piece.bytes);
+            self.answer.role_events(&mut piece.bytes);
         }
     }
 
     /// What stands in place of the next token.
-    fn pour_cut(&mut self, cut: Cut, piece: &mut Piece) {
+    fn pour_cut(&mut self, choice: u8, cut: Cut, piece: &mut Piece) {
         match cut {
             Cut::Truncate => Answer::end_of_body(&mut piece.bytes),
             Cut::Error => Answer::error_events(&mut piece.bytes),
             Cut::Disconnect => {
                 let from = piece.bytes.len();
-                self.answer.tokens_event(self.written, 1, None, &mut piece.bytes);
+                let written = self.lines[usize::from(choice)].written;
+                let passage = Passage { choice, from: written, count: 1 };
+                self.answer.tokens_event(passage, None, &mut piece.bytes);
                 piece.bytes.truncate(from.midpoint(piece.bytes.len()));
                 piece.breaks = Some(Break::Close);
             }
@@ -162,12 +218,17 @@ impl UnderWay {
         let Some(detour) = &mut self.detour else { return };
         for (at_ns, part) in detour.planned.drain(..) {
             held.due.push(Reverse((at_ns, id)));
-            if let Part::Cut(_) = part {
+            if let Part::Cut { .. } = part {
                 held.cuts.push(Reverse((at_ns, id)));
             }
             self.told.push_back((at_ns, part));
         }
     }
+}
+
+/// Tokens of an answer, and why it ended.
+fn of_end(ended: &Ended) -> (u32, &'static str) {
+    (ended.output_tokens, ended.finish.name())
 }
 
 /// vLLM's timings of a request: its first token is timed from its first step.
@@ -183,13 +244,6 @@ fn timings(ended: &Ended, queued_ns: u64) -> Timings {
         mean_itl_ms: (ended.output_tokens > 1).then(|| generation_time_ms / (tokens - 1.0)),
         tokens_per_second: (inference_ms > 0.0).then(|| tokens / inference_ms * 1e3),
     }
-}
-
-/// Tokens of a step that is being told.
-#[derive(Clone, Copy, Debug, Default)]
-struct StepTokens {
-    prompt: u64,
-    generation: u64,
 }
 
 /// What leaves by a detour, and so not in the order in which it was told.
@@ -220,41 +274,27 @@ pub(super) struct Hearing {
     /// Requests in the order in which something of them is due.
     due: VecDeque<(u64, u64)>,
     held: Held,
-    /// The counters of each replica.
-    pub(super) engines: Vec<EngineState>,
+    pub(super) telemetry: Telemetry,
     pub(super) http: Http,
-    steps: Vec<StepTokens>,
-    profile: Profile,
     tells_timings: bool,
-    /// Accelerators that share a replica's work.
-    accelerators: f64,
-    /// Bytes that one computed token writes, on all of them.
-    written_per_token: f64,
-    drafted: u32,
 }
 
 impl Hearing {
-    pub(super) fn new(config: &ModelledConfig, cluster: &Cluster) -> Self {
-        let settings = &config.settings;
-        let replicas = cluster.replicas().len();
-        let mut idle = config.profile.idle_engine(settings.context());
-        idle.accepted = vec![0; settings.num_speculative_tokens as usize];
-        Self {
+    /// # Errors
+    /// Settings that cannot be together, with the arithmetic.
+    pub(super) fn new(config: &ModelledConfig) -> Result<Self, SettingsError> {
+        Ok(Self {
             under_way: HashMap::new(),
             due: VecDeque::new(),
             held: Held::default(),
-            engines: vec![idle; replicas],
+            telemetry: Telemetry::new(&config.settings, config.profile)?,
             http: Http::default(),
-            steps: vec![StepTokens::default(); replicas],
-            profile: config.profile,
             tells_timings: config.per_request_metrics,
-            accelerators: f64::from(settings.accelerators_per_replica()),
-            written_per_token: settings.cost().kv_bytes_per_token,
-            drafted: settings.num_speculative_tokens,
-        }
+        })
     }
 
     pub(super) fn begins(&mut self, id: u64, mut request: UnderWay) {
+        self.telemetry.arrives(id, request.arrival());
         request.let_go(id, &mut self.held);
         let comment_ns = request.detour.as_ref().and_then(Detour::comment_ns);
         self.held.due.extend(comment_ns.map(|at_ns| Reverse((at_ns, id))));
@@ -321,142 +361,60 @@ impl Hearing {
 
     /// A request's client left. What it was told of and was not written is
     /// forgotten.
-    pub(super) fn leaves(&mut self, id: u64, was_under_way: bool) {
-        self.aborted(id, was_under_way);
+    pub(super) fn leaves(&mut self, id: u64, answers: u32) {
+        self.telemetry.leaves(id, answers);
         self.under_way.remove(&id);
         self.held.forget(&self.under_way);
-    }
-
-    /// The engine was told that nobody waits for an answer any more.
-    pub(super) fn aborted(&mut self, id: u64, was_under_way: bool) {
-        if let Some(request) = self.under_way.get(&id).filter(|_| was_under_way) {
-            self.engines[request.replica].finished.abort += 1;
-        }
-    }
-
-    /// Takes in what replicas count themselves.
-    pub(super) fn look_at(&mut self, replicas: &[Replica]) {
-        for (engine, replica) in self.engines.iter_mut().zip(replicas) {
-            let (gauges, prefix) = (replica.gauges(), replica.prefix());
-            engine.running = gauges.running as u64;
-            engine.waiting = gauges.waiting as u64;
-            engine.deferred = gauges.deferred as u64;
-            engine.kv_usage = gauges.kv_usage;
-            (engine.prefix_queries, engine.prefix_hits) = (prefix.queries, prefix.hits);
-            engine.preemptions = replica.totals().preemptions;
-        }
     }
 }
 
 impl Audience for Hearing {
-    fn begun(&mut self, replica: usize, begun: &Begun) {
-        let Some(request) = self.under_way.get_mut(&begun.id) else { return };
-        request.replica = replica;
-        // The last token of a prompt is computed in any case.
-        let most = begun.transferred.min(begun.prompt_tokens.saturating_sub(1));
-        let transferred = most.saturating_sub(begun.cached_tokens);
-        let computed = begun.prompt_tokens - begun.cached_tokens - transferred;
-        let tokens = &mut self.engines[replica].prompt_tokens;
-        tokens.computed += u64::from(computed);
-        tokens.found += u64::from(begun.cached_tokens);
-        tokens.transferred += u64::from(transferred);
-        self.steps[replica].prompt += u64::from(begun.prompt_tokens);
+    fn begun(&mut self, replica: usize, choice: Choice, begun: &Begun) {
+        self.telemetry.begun(replica, choice, begun);
     }
 
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32) {
+        self.telemetry.tokens(choice, at_ns, tokens);
+        let Choice { request: id, index } = choice;
         let Some(request) = self.under_way.get_mut(&id) else { return };
         if !request.has_tokens {
             return;
         }
-        let engine = &mut self.engines[request.replica];
-        engine.generation_tokens += u64::from(tokens);
-        self.steps[request.replica].generation += u64::from(tokens);
-        match request.told_at_ns.replace(at_ns) {
-            None => {
-                let ttft_ns = at_ns.saturating_sub(request.arrived_ns);
-                engine.answers(request.answer.ask.stream).ttft_s.observe(ttft_ns as f64 / 1e9);
-            }
-            Some(before_ns) => {
-                let gap_s = (at_ns - before_ns) as f64 / 1e9;
-                match self.profile {
-                    Profile::Vllm => engine.itl_s.observe(gap_s),
-                    // SGLang divides a gap among the tokens that end it.
-                    Profile::Sglang => engine.itl_s.observe_shares(gap_s, tokens),
-                }
-                if self.drafted > 0 {
-                    engine.drafts += 1;
-                    let taken = engine.accepted.iter_mut().take(tokens.saturating_sub(1) as usize);
-                    taken.for_each(|taken| *taken += 1);
-                }
-            }
+        if !std::mem::replace(&mut request.has_begun, true) {
+            request.first = index;
         }
         if let Some(detour) = &mut request.detour {
-            detour.tokens(at_ns, tokens);
+            detour.tokens(at_ns, index, tokens);
             request.let_go(id, &mut self.held);
         } else if request.answer.ask.stream {
-            request.told.push_back((at_ns, Part::Tokens(tokens)));
+            request.told.push_back((at_ns, Part::Tokens { choice: index, tokens }));
             self.due.push_back((at_ns, id));
         }
     }
 
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
-        let Some(request) = self.under_way.get_mut(&ended.id) else { return };
+    fn ended(&mut self, replica: usize, choice: Choice, ended: &Ended, at_ns: u64) {
+        self.telemetry.ended(replica, choice, ended, at_ns);
+        let Choice { request: id, index } = choice;
+        let Some(request) = self.under_way.get_mut(&id) else { return };
         if ended.finish == Finish::Abort {
             return;
         }
-        request.ended = Some((*ended, at_ns));
-        let streams = request.answer.ask.stream;
+        request.lines[usize::from(index)].ended = Some(*ended);
+        request.last = Some((index, at_ns));
+        let is_last = request.over_ns().is_some();
         if let Some(detour) = &mut request.detour {
-            detour.end(at_ns);
-            request.let_go(ended.id, &mut self.held);
-        } else if streams {
+            detour.end(at_ns, index, is_last);
+            request.let_go(id, &mut self.held);
+        } else if request.answer.ask.stream {
             // Its last tokens are due then, and carry its end.
-            request.told.push_back((at_ns, Part::Tail));
-        } else {
-            self.due.push_back((at_ns, ended.id));
-        }
-        let engine = &mut self.engines[replica];
-        match ended.finish {
-            Finish::Length if request.has_tokens => engine.finished.length += 1,
-            _ => engine.finished.stop += 1,
-        }
-        let seconds = |from_ns: u64, until_ns: u64| until_ns.saturating_sub(from_ns) as f64 / 1e9;
-        engine.queue_s.observe(seconds(request.queued_ns, ended.scheduled_ns));
-        engine.prefill_s.observe(seconds(ended.scheduled_ns, ended.first_token_ns));
-        let decode_s = seconds(ended.first_token_ns, ended.ended_ns);
-        engine.decode_s.observe(decode_s);
-        engine.inference_s.observe(seconds(ended.scheduled_ns, ended.ended_ns));
-        let computed = ended.prompt_tokens - ended.cached_tokens;
-        engine.request_prompt_tokens.observe(f64::from(ended.prompt_tokens));
-        engine.request_computed_tokens.observe(f64::from(computed));
-        engine.request_choices.observe(1.0);
-        if !request.has_tokens {
-            return;
-        }
-        engine.request_generation_tokens.observe(f64::from(ended.output_tokens));
-        engine.request_max_tokens.observe(f64::from(request.most));
-        let answers = engine.answers(streams);
-        answers.ended += 1;
-        answers.prompt_tokens += u64::from(ended.prompt_tokens);
-        answers.generation_tokens += u64::from(ended.output_tokens);
-        answers.e2e_s.observe(seconds(request.arrived_ns, at_ns));
-        let after_first = ended.output_tokens.saturating_sub(1);
-        let each_s = if after_first > 0 { decode_s / f64::from(after_first) } else { 0.0 };
-        // vLLM counts an answer of one token as 0, SGLang leaves it out.
-        if after_first > 0 || self.profile == Profile::Vllm {
-            answers.tpot_s.observe(each_s);
+            request.told.push_back((at_ns, Part::End(index)));
+            request.told.extend(is_last.then_some((at_ns, Part::Tail)));
+        } else if is_last {
+            self.due.push_back((at_ns, id));
         }
     }
 
     fn step(&mut self, replica: usize, report: &StepReport) {
-        let engine = &mut self.engines[replica];
-        let written = f64::from(report.work.tokens) * self.written_per_token;
-        engine.flops += report.cost.flops / self.accelerators;
-        engine.read_bytes += (report.cost.bytes - written).max(0.0) / self.accelerators;
-        engine.written_bytes += written / self.accelerators;
-        let StepTokens { prompt, generation } = std::mem::take(&mut self.steps[replica]);
-        if generation > 0 {
-            engine.iteration_tokens.observe((prompt + generation) as f64);
-        }
+        self.telemetry.step(replica, report);
     }
 }

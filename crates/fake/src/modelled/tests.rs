@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+// Several answers to one request.
+mod choices;
 // What goes wrong with answers when it is asked for.
 mod faults;
 
@@ -151,16 +153,17 @@ fn tokens_are_due_when_the_model_says_however_late_the_server_looks() {
     let settings = Settings::default();
     struct Instants(Vec<f64>);
     impl sim::Audience for Instants {
-        fn tokens(&mut self, _: u64, at_ns: u64, tokens: u32) {
+        fn tokens(&mut self, _: sim::Choice, at_ns: u64, tokens: u32) {
             self.0.extend(vec![at_ns as f64 / 1e6; tokens as usize]);
         }
-        fn ended(&mut self, _: usize, _: &sim::Ended, _: u64) {}
+        fn ended(&mut self, _: usize, _: sim::Choice, _: &sim::Ended, _: u64) {}
     }
     let (mut cluster, mut alone) = (Cluster::new(&settings, 0).unwrap(), Instants(Vec::new()));
     let ask = |id| sim::Ask {
         id,
         prompt: Content::own(id, 40),
         answer: id,
+        choices: 1,
         limit: 20,
         natural: None,
         priority: 0,
@@ -234,7 +237,7 @@ fn counters_and_histograms_are_what_the_instants_say() {
     during.is("vllm:num_requests_waiting", &engine, 1.0);
     during.is("vllm:num_requests_waiting_by_reason", &["capacity"], 1.0);
     // 100 words and up to 4 tokens lie in 7 blocks of 16.
-    during.is("vllm:kv_cache_usage_perc", &engine, 7.0 / f64::from(model.facts.blocks));
+    during.is("vllm:kv_cache_usage_perc", &engine, 7.0 / f64::from(model.facts().blocks));
     during.is("vllm:e2e_request_latency_seconds_count", &engine, 0.0);
 
     let poured = Poured::all(&mut model);
@@ -467,7 +470,13 @@ fn what_does_not_fit_or_is_not_made_is_refused_and_counted() {
     let cases = [
         (json!({"prompt": "a", "max_tokens": 100}), 400, "the context holds 100 tokens"),
         (streamed("a", 100, 1), 400, "the context holds 100 tokens"),
-        (json!({"prompt": "a", "n": 2}), 400, "n is not offered"),
+        (json!({"prompt": "a", "n": 129}), 400, "n must be a whole number from 1 to 128, got 129"),
+        (
+            json!({"prompt": "a", "n": 2, "temperature": 0}),
+            400,
+            "n must be 1 under greedy sampling",
+        ),
+        (json!({"prompt": "a", "best_of": 2}), 400, "best_of is not offered"),
         (json!({"prompt": "a", "model": "other"}), 404, "does not exist"),
         (json!({"messages": []}), 400, "prompt is missing"),
     ];
@@ -608,7 +617,7 @@ fn the_same_state_is_told_under_sglangs_names() {
     scrape.is("sglang:realtime_tokens_total", &["prefill_compute"], 104.0);
     scrape.is("sglang:time_to_first_token_seconds_count", &streamed, 2.0);
     scrape.is("sglang:inter_token_latency_seconds_count", &[], 8.0);
-    scrape.is("sglang:max_total_num_tokens", &[], f64::from(model.facts.blocks) * 16.0);
+    scrape.is("sglang:max_total_num_tokens", &[], f64::from(model.facts().blocks) * 16.0);
     assert!(!scrape.0.contains("vllm:"));
 }
 

@@ -10,6 +10,7 @@ use sim::Ended;
 
 use super::ask::Ask;
 use super::words::Words;
+use crate::draw::mix;
 use crate::request::Request;
 use crate::script::{LAST_CHUNK, whole_head};
 
@@ -44,6 +45,16 @@ pub(crate) struct Usage {
     pub(crate) completion: u32,
     /// Output tokens that were reasoning, where some are told apart.
     pub(crate) reasoning: Option<u32>,
+}
+
+/// Tokens of one of the answers to a request that leave together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// Which answer.
+    pub(crate) choice: u8,
+    /// Tokens of it before these.
+    pub(crate) from: u32,
+    pub(crate) count: u32,
 }
 
 /// The first tokens of an answer, where they are told apart as reasoning.
@@ -160,13 +171,20 @@ impl Answer {
         Usage { prompt: self.ask.prompt_tokens, cached: None, completion, reasoning }
     }
 
-    /// The usage of an answer of the engine model.
-    pub(crate) fn counted(&self, ended: &Ended) -> Usage {
-        Usage {
-            prompt: ended.prompt_tokens,
-            cached: Some(ended.cached_tokens),
-            ..self.usage(ended.output_tokens)
-        }
+    /// The usage of all answers of the engine model together. As in vLLM the
+    /// prompt counts once, and so does what was cached of it, for one of them.
+    pub(crate) fn counted<'e>(&self, ends: impl Iterator<Item = &'e Ended>, cached: u32) -> Usage {
+        let none = Usage { cached: Some(cached), ..self.usage(0) };
+        ends.map(|ended| self.usage(ended.output_tokens)).fold(none, |sum, one| Usage {
+            completion: sum.completion.saturating_add(one.completion),
+            reasoning: sum.reasoning.zip(one.reasoning).map(|(a, b)| a.saturating_add(b)),
+            ..sum
+        })
+    }
+
+    /// The seed of the words of one answer.
+    fn seed_of(&self, choice: u8) -> u64 {
+        if choice == 0 { self.words_seed } else { mix(self.words_seed, choice.into(), 0) }
     }
 
     /// Tells the first tokens of a chat's stream apart as reasoning, in this
@@ -184,10 +202,11 @@ impl Answer {
         .into_bytes()
     }
 
-    /// The whole answer in one piece, its head included.
+    /// The whole answer in one piece, its head included. `ends` has the tokens and
+    /// the finish reason of each choice.
     pub(crate) fn whole(
         &mut self,
-        finish_reason: &str,
+        ends: &[(u32, &str)],
         usage: Usage,
         timings: Option<&Timings>,
     ) -> Vec<u8> {
@@ -198,23 +217,16 @@ impl Answer {
             body["usage"] = json!({"prompt_tokens": tokens, "total_tokens": tokens});
             return self.in_one_piece(&body);
         }
-        let mut text = String::new();
-        (0..usage.completion).for_each(|token| self.words.write(self.words_seed, token, &mut text));
-        let (object, mut choice) = if self.ask.chat {
-            ("chat.completion", json!({"message": {"role": "assistant", "content": text}}))
-        } else {
-            ("text_completion", json!({"text": text}))
-        };
-        choice["index"] = json!(0);
-        choice["logprobs"] = json!(null);
-        choice["finish_reason"] = json!(finish_reason);
-        choice["stop_reason"] = json!(null);
+        let choices: Vec<Value> = (0..)
+            .zip(ends)
+            .map(|(choice, (tokens, why))| self.choice(choice, *tokens, why))
+            .collect();
         let mut body = json!({
             "id": self.id,
-            "object": object,
+            "object": if self.ask.chat { "chat.completion" } else { "text_completion" },
             "created": self.created_s,
             "model": self.model,
-            "choices": [choice],
+            "choices": choices,
             "usage": usage.json(),
             "system_fingerprint": FINGERPRINT,
         });
@@ -222,6 +234,23 @@ impl Answer {
             body["metrics"] = timings.json();
         }
         self.in_one_piece(&body)
+    }
+
+    /// One whole answer.
+    fn choice(&self, index: u8, tokens: u32, finish_reason: &str) -> Value {
+        let mut text = String::new();
+        let seed = self.seed_of(index);
+        (0..tokens).for_each(|token| self.words.write(seed, token, &mut text));
+        let mut choice = if self.ask.chat {
+            json!({"message": {"role": "assistant", "content": text}})
+        } else {
+            json!({"text": text})
+        };
+        choice["index"] = json!(index);
+        choice["logprobs"] = json!(null);
+        choice["finish_reason"] = json!(finish_reason);
+        choice["stop_reason"] = json!(null);
+        choice
     }
 
     fn in_one_piece(&self, body: &Value) -> Vec<u8> {
@@ -234,56 +263,57 @@ impl Answer {
         (whole_head(200, "application/json", body.len(), close) + &body).into_bytes()
     }
 
-    /// The event with the role, before a chat's first token.
-    pub(crate) fn role_event(&mut self, out: &mut Vec<u8>) {
-        let usage = self.ask.continuous_usage.then(|| self.usage(0));
-        self.begin();
-        self.event.push_str(
-            r#"[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]"#,
-        );
-        self.end(usage, out);
+    /// The events with the role, one for each choice, before a chat's first token.
+    pub(crate) fn role_events(&mut self, out: &mut Vec<u8>) {
+        for choice in 0..self.ask.choices {
+            let usage = self.ask.continuous_usage.then(|| self.usage(0));
+            self.begin();
+            let _ = write!(
+                self.event,
+                r#"[{{"index":{choice},"delta":{{"role":"assistant","content":""}},"logprobs":null,"finish_reason":null}}]"#,
+            );
+            self.end(usage, out);
+        }
     }
 
-    /// The event with `count` tokens after the first `from`, and the finish
-    /// reason where they are the last. Where the reasoning ends among them they
-    /// are two events.
+    /// The event with some tokens, and the finish reason where they are the last
+    /// of their choice. Where the reasoning ends among them they are two events.
     pub(crate) fn tokens_event(
         &mut self,
-        mut from: u32,
-        mut count: u32,
+        Passage { choice, mut from, mut count }: Passage,
         finish_reason: Option<&str>,
         out: &mut Vec<u8>,
     ) {
         if let Some(Reasoning { tokens, field }) = self.reasoning.filter(|one| from < one.tokens) {
             let reasoned = count.min(tokens - from);
             let ends = finish_reason.filter(|_| reasoned == count);
-            self.event_of(field, from, reasoned, ends, out);
+            self.event_of(field, Passage { choice, from, count: reasoned }, ends, out);
             (from, count) = (from + reasoned, count - reasoned);
             if count == 0 {
                 return;
             }
         }
-        self.event_of("content", from, count, finish_reason, out);
+        self.event_of("content", Passage { choice, from, count }, finish_reason, out);
     }
 
     /// One event with tokens, which a chat has in this member of its delta.
     fn event_of(
         &mut self,
         field: &str,
-        from: u32,
-        count: u32,
+        Passage { choice, from, count }: Passage,
         finish_reason: Option<&str>,
         out: &mut Vec<u8>,
     ) {
         let usage = self.ask.continuous_usage.then(|| self.usage(from + count));
         self.begin();
         if self.ask.chat {
-            let _ = write!(self.event, r#"[{{"index":0,"delta":{{"{field}":""#);
+            let _ = write!(self.event, r#"[{{"index":{choice},"delta":{{"{field}":""#);
         } else {
-            self.event.push_str(r#"[{"index":0,"text":""#);
+            let _ = write!(self.event, r#"[{{"index":{choice},"text":""#);
         }
+        let seed = self.seed_of(choice);
         for token in from..from + count {
-            self.words.write(self.words_seed, token, &mut self.event);
+            self.words.write(seed, token, &mut self.event);
         }
         let delta_ends = if self.ask.chat { "}" } else { "" };
         let _ = write!(self.event, r#""{delta_ends},"logprobs":null,"finish_reason":"#);
@@ -342,9 +372,9 @@ impl Answer {
         chunk(out, b": still here\n\n");
     }
 
-    /// The ids of the answer's first tokens, where they are known.
-    pub(crate) fn ids(&self, tokens: u32) -> Option<impl Iterator<Item = u32>> {
-        self.words.ids(self.words_seed, tokens)
+    /// The ids of the first tokens of one answer, where they are known.
+    pub(crate) fn ids(&self, choice: u8, tokens: u32) -> Option<impl Iterator<Item = u32>> {
+        self.words.ids(self.seed_of(choice), tokens)
     }
 
     fn begin(&mut self) {

@@ -32,6 +32,8 @@ pub(crate) struct Ask {
     pub(crate) limit: Option<u32>,
     pub(crate) min_tokens: u32,
     pub(crate) ignore_eos: bool,
+    /// Answers asked for.
+    pub(crate) choices: u8,
     /// The answer's vectors or scores, where it has no tokens.
     pub(crate) results: Option<Value>,
 }
@@ -182,7 +184,8 @@ struct Body {
     max_completion_tokens: Option<i64>,
     min_tokens: Option<u32>,
     ignore_eos: Option<bool>,
-    n: Option<u32>,
+    n: Option<u64>,
+    temperature: Option<f64>,
     best_of: Option<u32>,
     echo: Option<bool>,
     logprobs: Option<Value>,
@@ -250,11 +253,12 @@ enum Prompt {
 
 impl Ask {
     /// Reads a body. What would change the shape of the answer and is not
-    /// made here (several choices, log-probabilities, echo) is refused rather
-    /// than ignored.
+    /// made here (log-probabilities, echo) is refused rather than ignored.
     fn read(body: &[u8], chat: bool, mut tally: Tally<'_>) -> Result<Self, Refused> {
         let body: Body = understood(body)?;
         refuse_unmade(&body)?;
+        let choices = sim::choices(body.n, body.temperature)
+            .map_err(|error| Refused::bad(error.to_string(), Some("n")))?;
         body.tally(chat, &mut tally)?;
         let named = if chat { body.max_completion_tokens } else { None }.or(body.max_tokens);
         let limit = match named {
@@ -280,6 +284,7 @@ impl Ask {
             limit,
             min_tokens: body.min_tokens.unwrap_or(0),
             ignore_eos: body.ignore_eos.unwrap_or(false),
+            choices,
             results: None,
         })
     }
@@ -323,8 +328,17 @@ impl Ask {
             limit: None,
             min_tokens: 0,
             ignore_eos: false,
+            choices: 1,
             results: Some(results),
         }
+    }
+
+    /// Refuses to answer more than once, for an engine that cannot.
+    pub(crate) fn answered_once(self) -> Result<Self, Refused> {
+        if self.choices > 1 {
+            return Err(Refused::bad("n is not offered by this engine", Some("n")));
+        }
+        Ok(self)
     }
 
     /// How many tokens the answer may have after this prompt.
@@ -406,14 +420,12 @@ pub(crate) fn spell(body: &[u8], mut tally: Tally<'_>) -> Result<Vec<u32>, Refus
 }
 
 fn refuse_unmade(body: &Body) -> Result<(), Refused> {
-    let several = |count: Option<u32>| count.is_some_and(|count| count != 1);
     let logprobs = match &body.logprobs {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(_) => true,
     };
     let unmade = [
-        (several(body.n), "n"),
-        (several(body.best_of), "best_of"),
+        (body.best_of.is_some_and(|count| count != 1), "best_of"),
         (body.echo == Some(true), "echo"),
         (logprobs, "logprobs"),
     ];

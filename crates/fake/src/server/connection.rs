@@ -215,9 +215,14 @@ impl Connection {
         Ok(())
     }
 
-    /// True when a step of the script waits for its deadline.
-    pub(super) fn has_step(&self) -> bool {
-        matches!(&self.state, State::Playing(playing) if playing.next.is_some())
+    /// True when a step of the script is to come, whether it waits for its deadline
+    /// or for the kernel to take what lies before it.
+    pub(super) fn has_step(&mut self) -> bool {
+        let State::Playing(playing) = &mut self.state else { return false };
+        if playing.next.is_none() && playing.ending.is_none() {
+            playing.next = playing.rest.next();
+        }
+        playing.next.is_some()
     }
 
     /// Writes a piece of the answer under way; `now_ns` is the clock just before.
@@ -459,6 +464,41 @@ mod tests {
             held_tokens: 1,
         };
         assert_eq!(connection.take_truth(), Some(expected));
+        assert_eq!(connection.prepare(), Next::Finished);
+    }
+
+    /// What waits for a slow client when it asks again holds the script back, and an
+    /// answer that is poured is held back by nothing.
+    #[test]
+    fn the_head_comes_before_what_is_poured_however_much_waits() {
+        let (mut client, mut connection) = pair();
+        setsockopt(&connection.stream, sockopt::SndBuf, &(64 << 10)).unwrap();
+        connection.interject(&vec![b'x'; 12 << 20]).unwrap();
+        assert!((MOST_UNWRITTEN..MOST_POURED).contains(&connection.unwritten.len()));
+        let head = Step { at_ns: 0, ..token(0, b"head".to_vec()) };
+        let begun = Play {
+            start_ns: 100,
+            steps: Box::new(std::iter::once(head)),
+            truth_id: None,
+            more: true,
+        };
+        connection.begin(begun, Some(100));
+        assert_eq!(connection.prepare(), Next::Wait, "the script is held back");
+        while connection.has_step() {
+            connection.perform(101, |_| panic!("no step ends the answer")).unwrap();
+        }
+        let piece = Piece { bytes: b"body".to_vec(), last: true, ..Piece::default() };
+        connection.pour(&piece, 102, |_| panic!("it has no truth line")).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut bytes = vec![0; (12 << 20) + 8];
+            client.read_exact(&mut bytes).unwrap();
+            bytes
+        });
+        while connection.has_unwritten() {
+            connection.flush().unwrap();
+        }
+        let bytes = reader.join().unwrap();
+        assert!(bytes.ends_with(b"xxheadbody"));
         assert_eq!(connection.prepare(), Next::Finished);
     }
 

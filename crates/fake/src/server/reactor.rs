@@ -219,8 +219,9 @@ impl Reactor {
 
     fn pour(&mut self, piece: &Piece) {
         let Some(&slot) = self.slots.get(&piece.connection) else { return };
-        // The head of the answer is a step, and comes first.
-        while self.connections[slot].as_ref().is_some_and(Connection::has_step) {
+        // The head of the answer is a step, and comes first, even where a client
+        // that reads slowly holds it back.
+        while self.connections[slot].as_mut().is_some_and(Connection::has_step) {
             self.keep(slot, monotonic_ns());
         }
         let (shared, kept, at) = (&self.shared, &mut self.kept_truth_tokens, self.at);

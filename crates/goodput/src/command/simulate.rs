@@ -6,6 +6,7 @@ use measure::slo::{Quantity, Slo, Term};
 use measure::tally::Tally;
 use measure::{At, Record, Span};
 use report::number::{percent, short};
+use serde_json::Value;
 use sim::client::{self, Observer, Surroundings};
 use sim::{Cluster, StepReport, Totals};
 use store::RunId;
@@ -28,6 +29,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
     let settings = &bench::with_seed(settings.clone())?;
     let mut plan = plan::resolve(settings, open).map_err(Failure::usage)?;
     check(settings, &plan)?;
+    let choices = choices(&plan)?;
     let one_way = one_way(settings)?;
     let engine = plan.engine.clone().unwrap_or_default();
     let mut cluster = Cluster::new(&engine, plan.spec.seed).map_err(set_error)?;
@@ -62,6 +64,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         is_chat: plan.api == Api::OpenaiChat,
         keep_events: rows_kept,
         default_output: client::DEFAULT_OUTPUT,
+        choices,
     };
     // The same seed gives the same run, so nothing of it is drawn elsewhere.
     let nonce = RunNonce::new(plan.spec.seed);
@@ -123,6 +126,21 @@ fn worked(engine: &sim::Settings, totals: &Totals, length_s: f64) -> String {
         percent(mbu),
         totals.preemptions,
     )
+}
+
+/// The answers that each request asks for: `n` of `--extra-body`, which a server
+/// would read.
+pub(crate) fn choices(plan: &Plan) -> Result<u8, UsageError> {
+    let template = &plan.template;
+    let member = |name: &str| template.extra_body.get(name).or(template.sampling.get(name));
+    let asked = match member("n") {
+        None | Some(Value::Null) => None,
+        Some(n) => Some(n.as_u64().ok_or_else(|| {
+            UsageError::new("--extra-body", format!("n must be a whole number, got {n}"))
+        })?),
+    };
+    let temperature = member("temperature").and_then(Value::as_f64);
+    sim::choices(asked, temperature).map_err(|error| UsageError::new("--extra-body", error))
 }
 
 /// From the client to the engine, and back, each: half of `--network`.

@@ -121,9 +121,11 @@ fn observed(
     let observed = match own.filter(|_| whole).and_then(|own| schedule(own, run)) {
         Some((plan, schedule)) => {
             idle_timeout = plan.idle_timeout;
+            let choices = simulate::choices(&plan)?;
             let nonce = RunNonce::new(schedule.spec().seed);
             let warmup = plan::warmup(&plan, &schedule);
-            Observed::of_schedule(id, schedule, nonce, &run.records).after(warmup)
+            let observed = Observed::of_schedule(id, schedule, nonce, &run.records);
+            observed.asking_for(choices).after(warmup)
         }
         None => {
             let why = if whole { "its schedule cannot be drawn again" } else { "it was stopped" };

@@ -135,6 +135,80 @@ fn what_a_run_counted_is_what_the_served_model_tells_after_it() {
     assert!(truths.truths.iter().all(|truth| truth.token_ns.len() == 12));
 }
 
+/// One user asks one request after the other, so that what the model does with each
+/// does not depend on how busy this machine is.
+#[test]
+fn several_answers_over_a_socket_and_in_virtual_time_are_the_same() {
+    let workplace = Workplace::new();
+    let serving = Serving::start(&workplace, &["--ground-truth", "truth.jsonl"]);
+    let url = serving.url();
+    let load = [
+        "-n",
+        "6",
+        "-c",
+        "1",
+        "--isl",
+        "100",
+        "--osl",
+        "8",
+        "--ignore-eos",
+        "--backend",
+        "openai-chat",
+        "--extra-body",
+        r#"{"n": 3}"#,
+        "--json",
+        "-",
+        "--out",
+    ];
+    let bench = ["bench", &url, "--allow-invalid"];
+    let measured = workplace.run(&[&bench[..], &load, &["measured"]].concat()).exits(0).json();
+    let simulated = workplace.run(&[&["sim", "run"][..], &load, &["simulated"]].concat());
+    let simulated = simulated.exits(0).json();
+    assert_eq!(serving.metric("vllm:request_params_n_sum{", "") as u32, 6 * 3);
+    serving.end();
+    for run in [&measured, &simulated] {
+        assert_eq!(run["outcomes"]["ok"], 6);
+        assert_eq!(run["tokens"]["output"], 6 * 3 * 8);
+        assert_eq!(run["tokens"]["input"], 600);
+        let (tpot, gaps) = (&run["metrics"]["tpot_ms"], &run["metrics"]["icl_ms"]);
+        assert_eq!((&tpot["n"], &tpot["n_undefined"]), (&0.into(), &6.into()));
+        assert_eq!(run["absent"]["metrics.tpot_ms"], "more than one choice shares the stream");
+        assert_eq!(gaps["n"], 6 * 3 * 7);
+    }
+    let mut all = ["measured", "simulated"].map(|run| {
+        let mut rows = workplace.export(run);
+        rows.sort_by_key(|row| row["id"].as_u64());
+        rows
+    });
+    for (measured, simulated) in all[0].iter().zip(&all[1]) {
+        for key in [
+            "output_tokens",
+            "input_tokens",
+            "cached_tokens",
+            "tpot_ms",
+            "finish_reason",
+            "events",
+            "output_chunks",
+            "warnings",
+        ] {
+            assert_eq!(measured[key], simulated[key], "{key}");
+        }
+        assert_eq!(simulated["warnings"], serde_json::json!(["n_gt_1"]));
+    }
+    // Where the server meant tokens to be is where virtual time has them, to the
+    // microsecond of the records.
+    let truths = wire::truth::decode(workplace.read("truth.jsonl").as_bytes()).unwrap().truths;
+    all[1].truncate(truths.len());
+    for (truth, row) in truths.iter().zip(&all[1]) {
+        let planned = truth.planned_token_ns.as_ref().unwrap();
+        assert_eq!(planned.len(), 3 * 8);
+        for (at_ns, key) in [(planned[0], "ttft_ms"), (planned[23], "e2el_ms")] {
+            let (planned, simulated) = (at_ns as f64 / 1e6, row[key].as_f64().unwrap());
+            assert!((planned - simulated).abs() < 0.003, "{key}: {planned}, {simulated}");
+        }
+    }
+}
+
 #[test]
 fn a_bench_asks_the_served_model_for_its_tokenizer_and_its_context() {
     let workplace = Workplace::new();

@@ -368,6 +368,37 @@ fn what_a_model_cannot_heed_is_refused_by_name() {
 }
 
 #[test]
+fn several_answers_are_played_again_and_what_a_server_would_refuse_is_told() {
+    let workplace = Workplace::new();
+    let asking = |number: &str| -> Value {
+        simulated(&workplace, &["--extra-body", &format!("{{\"n\": {number}}}")])
+    };
+    let run = asking("4");
+    assert_eq!(run["tokens"]["output"], 60 * 4 * 24);
+    let one = asking("1");
+    assert_eq!(one["tokens"]["input"], run["tokens"]["input"]);
+    assert_eq!(one["tokens"]["output"], 60 * 24);
+    asking("4");
+    let told = workplace.run(&["sim", "run", "--like", "latest", "--json", "-"]);
+    let what_if: Value = serde_json::from_str(&told.out).unwrap();
+    for figure in what_if["figures"].as_array().unwrap() {
+        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
+    }
+    let told = refused(&workplace, &["fit", "latest"]);
+    assert!(told.contains("asked for several answers"), "{told}");
+    for (number, rule) in
+        [("0", "from 1 to 128, got 0"), ("\"x\"", "a whole number"), ("200", "got 200")]
+    {
+        let body = format!("{{\"n\": {number}}}");
+        let told = refused(&workplace, &["run", "--extra-body", &body]);
+        assert!(told.contains("--extra-body") && told.contains(rule), "{told}");
+    }
+    let greedy = ["run", "--extra-body", r#"{"n": 2}"#, "--temperature", "0"];
+    let told = refused(&workplace, &greedy);
+    assert!(told.contains("greedy sampling"), "{told}");
+}
+
+#[test]
 fn a_run_is_played_again_under_what_the_environment_set() {
     let workplace = Workplace::new();
     let mut command = workplace.command(&RUN);

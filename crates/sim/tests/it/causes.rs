@@ -329,11 +329,11 @@ struct Leaving {
 }
 
 impl Audience for Leaving {
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
-        self.tokens.tokens.push((id, at_ns, tokens));
+    fn tokens(&mut self, choice: sim::Choice, at_ns: u64, tokens: u32) {
+        self.tokens.tokens.push((choice.request, at_ns, tokens));
     }
 
-    fn ended(&mut self, _: usize, ended: &sim::Ended, _: u64) {
+    fn ended(&mut self, _: usize, _: sim::Choice, ended: &sim::Ended, _: u64) {
         self.tokens.ended.push(*ended);
     }
 }
@@ -347,6 +347,7 @@ fn of_cluster(settings: &Settings, requests: &[Submission]) -> Log {
             id: request.id,
             prompt: request.prompt.clone(),
             answer: request.answer,
+            choices: 1,
             limit: request.limit,
             natural: None,
             priority: 0,

@@ -111,6 +111,10 @@ fn a_run_that_says_too_little_is_refused_with_the_reason() {
     }
     let unsaid = Observed::of("unsaid", &unsaid, &load).unwrap_err();
     assert_eq!(unsaid, FitError::NoLengths { run: "unsaid".to_owned() });
+    let mut several = records.clone();
+    several[3].answer.choices = 2;
+    let several = Observed::of("several", &several, &load).unwrap_err();
+    assert_eq!(several, FitError::SeveralChoices { run: "several".to_owned() });
     let runs = [observed("run", &(records, load))];
     let unknown = fit(&runs, &Settings::default(), &["scheduling_policy"]).unwrap_err();
     assert_eq!(unknown, FitError::NotFitted("scheduling_policy is no time or rate".to_owned()));

@@ -2,6 +2,7 @@
 
 mod cases;
 mod causes;
+mod choices;
 mod conservation;
 mod fit;
 mod growth;

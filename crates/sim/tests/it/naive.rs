@@ -110,9 +110,8 @@ fn spelt(content: &Content) -> Vec<Token> {
             .flat_map(|one| (one.from..one.from + one.tokens).map(|place| (one.source, place)))
             .collect(),
         // No source of these tests has this number.
-        Content::Tokens(ids) => ids.iter().map(|id| (u64::MAX, *id)).collect(),
-        Content::Spelt { ids, prompt } => {
-            ids[..*prompt as usize].iter().map(|id| (u64::MAX, *id)).collect()
+        Content::Tokens(ids) | Content::Spelt { prompt: ids, .. } => {
+            ids.iter().map(|id| (u64::MAX, *id)).collect()
         }
     }
 }

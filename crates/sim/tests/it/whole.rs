@@ -1,6 +1,6 @@
 //! Whole runs: a schedule and an engine.
 
-use measure::{FailureKind, NotSentKind, Outcome, PerSecond, Record, Span};
+use measure::{Carries, FailureKind, NotSentKind, Outcome, PerSecond, Record, Span, Warnings};
 use sim::client::{self, Observer, Surroundings};
 use sim::{Cluster, Settings};
 use workload::arrival::Pace;
@@ -28,6 +28,7 @@ pub(crate) fn around() -> Surroundings {
         is_chat: true,
         keep_events: true,
         default_output: 128,
+        choices: 1,
     }
 }
 
@@ -229,6 +230,59 @@ fn time_outs_are_the_clients() {
 }
 
 #[test]
+fn of_several_answers_a_client_has_the_events_of_each_and_the_sum() {
+    let load = Load::Closed { users: 2, think: Span::ZERO.into() };
+    let of = |choices, keep_events| {
+        let around = Surroundings { choices, keep_events, ..around() };
+        run_in(spec(load.clone(), Stop::Count(6)), &Settings::default(), around)
+    };
+    let (several, one) = (of(3, true), of(1, true));
+    for (index, record) in several.iter().enumerate() {
+        assert_eq!(record.outcome, Outcome::Ok);
+        let answer = &record.answer;
+        assert_eq!((answer.choices, answer.counts.usage.unwrap().get()), (3, 3 * 64));
+        assert_eq!(answer.counts.prompt, one[index].answer.counts.prompt);
+        assert_eq!(answer.counts.cached.unwrap().get(), 0, "of the first that began");
+        assert!(answer.warnings.has(Warnings::N_GT_1) && answer.server_timings.is_empty());
+        let events: Vec<_> = record.events.iter().collect();
+        let roles = events.iter().take_while(|event| event.carries.any(Carries::ROLE));
+        assert_eq!(roles.map(|event| event.choice).collect::<Vec<_>>(), [0, 1, 2]);
+        for choice in 0..3 {
+            let texts = events
+                .iter()
+                .filter(|event| event.choice == choice && event.carries.any(Carries::TEXT));
+            assert_eq!(texts.clone().count(), 64);
+            let ends = texts.map(|event| event.carries.any(Carries::FINISH)).collect::<Vec<_>>();
+            assert_eq!(ends.iter().position(|ends| *ends), Some(63));
+        }
+        let [.., usage, done] = events.as_slice() else { panic!("no events") };
+        assert!(usage.carries.any(Carries::USAGE) && done.carries.any(Carries::DONE));
+    }
+    // Without events the first and the last are those of all answers together.
+    for (all, few) in several.iter().zip(of(3, false)) {
+        let ends = |record: &Record| {
+            let texts = record.events.iter().filter(|event| event.carries.any(Carries::TEXT));
+            let at: Vec<u32> = texts.map(|event| event.at_us).collect();
+            (at[0], at[at.len() - 1])
+        };
+        assert_eq!(ends(all), ends(&few));
+        assert_eq!(all.answer, few.answer);
+    }
+}
+
+#[test]
+fn a_later_turn_carries_the_first_of_several_answers() {
+    let around = Surroundings { choices: 3, ..around() };
+    let (several, one) = (conversations_in(2, &Settings::default(), around), {
+        conversations(2, &Settings::default())
+    });
+    let prompt = |record: &Record| record.answer.counts.prompt;
+    assert!(several.iter().map(prompt).eq(one.iter().map(prompt)));
+    let cached = |record: &Record| record.answer.counts.cached;
+    assert!(several.iter().map(cached).eq(one.iter().map(cached)));
+}
+
+#[test]
 fn each_pool_of_replicas_is_dealt_in_turn() {
     let settings = with(&["replicas=2", "prefill_replicas=2"]);
     let load = Load::Closed { users: 1, think: Span::ZERO.into() };
@@ -241,6 +295,10 @@ fn each_pool_of_replicas_is_dealt_in_turn() {
 }
 
 fn conversations(count: u32, settings: &Settings) -> Vec<Record> {
+    conversations_in(count, settings, around())
+}
+
+fn conversations_in(count: u32, settings: &Settings, around: Surroundings) -> Vec<Record> {
     let load = Load::Closed { users: 1, think: Span::ZERO.into() };
     let turns = Turns { count: TurnCount::fixed(3).unwrap(), input: None };
     let conversations = Conversations {
@@ -249,7 +307,7 @@ fn conversations(count: u32, settings: &Settings) -> Vec<Record> {
         history: History::Real,
     };
     let spec = Spec { conversations: Some(conversations), ..spec(load, Stop::Count(count)) };
-    run_in(spec, settings, around())
+    run_in(spec, settings, around)
 }
 
 #[test]

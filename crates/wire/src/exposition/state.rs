@@ -170,6 +170,8 @@ pub struct EngineState {
     pub request_computed_tokens: Histogram,
     /// Tokens of an answer.
     pub request_generation_tokens: Histogram,
+    /// Tokens of the longest answer to a request.
+    pub request_longest_tokens: Histogram,
     /// The most tokens that it could have had.
     pub request_max_tokens: Histogram,
     /// Answers asked for with one request.
@@ -234,6 +236,7 @@ impl EngineState {
             request_prompt_tokens: new(&bounds.request_tokens),
             request_computed_tokens: new(&bounds.request_tokens),
             request_generation_tokens: new(&bounds.request_tokens),
+            request_longest_tokens: new(&bounds.request_tokens),
             request_max_tokens: new(&bounds.request_tokens),
             request_choices: new(&bounds.choices),
             itl_s: new(&bounds.itl_s),

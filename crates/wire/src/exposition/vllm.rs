@@ -238,7 +238,7 @@ pub(super) const FAMILIES: &[Family] = &[
         "vllm:request_max_num_generation_tokens",
         Kind::Histogram,
         "Tokens of the longest answer, by request.",
-        Values::Spread(|engine| &engine.request_generation_tokens),
+        Values::Spread(|engine| &engine.request_longest_tokens),
     ),
     of_engine(
         "vllm:request_params_n",
