@@ -95,6 +95,7 @@ fn simulated(sets: &[&str], users: Users) -> Run {
         is_chat: true,
         keep_events: true,
         default_output: client::DEFAULT_OUTPUT,
+        choices: 1,
     };
     let cluster = Cluster::new(&settings, spec.seed).unwrap();
     let schedule = Schedule::draw(spec).unwrap().0;

@@ -6,9 +6,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use measure::record::{Carries, Event};
-use measure::{
-    At, FailureKind, NotSentKind, Outcome, Planned, Record, Span, Tokens, Warnings,
-};
+use measure::{At, FailureKind, NotSentKind, Outcome, Planned, Record, Span, Tokens, Warnings};
 use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 use workload::stretch::Stretch;

@@ -260,6 +260,7 @@ fn records(
         is_chat: false,
         keep_events: needs_gaps(ask),
         default_output: client::DEFAULT_OUTPUT,
+        choices: 1,
     };
     let (schedule, _) = Schedule::draw(spec).map_err(|error| wrong(error.to_string()))?;
     let cluster = Cluster::new(settings, seed)?;

@@ -62,7 +62,7 @@ fn without_flags_a_plan_is_of_a_chat_and_says_so_in_both_languages() {
     for words in [
         "Llama 3.1 8B on NVIDIA H100",
         "512 prompt tokens → 256",
-        "start <= 500",
+        "start ≤ 500",
         "SIMULATED",
         "1 ÷ (",
     ] {

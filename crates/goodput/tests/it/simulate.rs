@@ -352,8 +352,6 @@ fn what_a_model_cannot_heed_is_refused_by_name() {
     assert!(told.contains("--max-errors") && told.contains("--save-text"), "{told}");
     let told = refused(&workplace, &["run", "--no-events", "--slo", "icl.p99 <= 50ms"]);
     assert!(told.contains("keeps no gaps of a request"), "{told}");
-    let told = refused(&workplace, &["run", "--gpu-price-per-hour", "3"]);
-    assert!(told.contains("belongs to --like RUN"), "{told}");
     let told = refused(&workplace, &["run", "--isl", "5000", "--set", "max_model_len=4000"]);
     assert!(told.contains("the context of 4000 tokens of the engine model"), "{told}");
     simulated(&workplace, &[]);

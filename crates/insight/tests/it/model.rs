@@ -149,6 +149,7 @@ pub(crate) fn play(spec: Spec, settings: &Settings, one_way: Span) -> Ran {
         is_chat: true,
         keep_events: true,
         default_output: 128,
+        choices: 1,
     };
     let mut scrapes: Vec<(At, String)> = Vec::new();
     let take = |at, text| scrapes.push((at, text));
