@@ -80,7 +80,7 @@ fn command() -> Command {
         )
         .subcommand(
             Command::new("explain")
-                .about("Explain a metric, a failure kind, a warning or a rule; rules lists the rules")
+                .about("Explain a metric, a failure kind, a warning, a rule or a signal; rules and signals list theirs")
                 .arg(Arg::new("word").value_name("WORD").num_args(0..))
                 .arg(lang_argument()),
         )

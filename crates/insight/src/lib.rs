@@ -47,6 +47,8 @@ pub fn examine(
     deployment: &Deployment,
 ) {
     summary.inside.signals = signals;
+    let caveats = measure::caveats::of_signals(summary);
+    summary.caveats.extend(caveats);
     let view = View::new(summary, records, deployment);
     let stages = stage::split(&view);
     let efficiency = efficiency::figures(&view);

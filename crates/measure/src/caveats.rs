@@ -51,6 +51,14 @@ pub(crate) fn of(summary: &Summary, evidence: &Evidence) -> Vec<Caveat> {
     RULES.iter().filter_map(|rule| rule(summary, evidence)).collect()
 }
 
+/// Those that follow from what was seen inside the server, which is known later
+/// than the figures; none that the figures told already.
+pub fn of_signals(summary: &Summary) -> Vec<Caveat> {
+    let told = |id: &str| summary.caveats.iter().any(|caveat| caveat.id == id);
+    let found = cache::warm_by_signals(summary).into_iter();
+    found.filter(|caveat| !told(caveat.id)).collect()
+}
+
 fn interrupted(summary: &Summary, _: &Evidence) -> Option<Caveat> {
     summary.facts.interrupted.then(|| {
         Caveat::new(

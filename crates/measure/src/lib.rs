@@ -7,7 +7,7 @@ pub mod accuracy;
 pub mod bins;
 pub mod capacity;
 pub mod caveat;
-mod caveats;
+pub mod caveats;
 pub mod conversations;
 pub mod course;
 pub mod definition;

@@ -157,6 +157,34 @@ impl Signal {
     }
 }
 
+/// An engine or exporter, as people read of what it tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Teller {
+    /// Stable name.
+    pub key: &'static str,
+    /// Its own name.
+    pub name: &'static str,
+    /// The version whose names are given.
+    pub version: &'static str,
+    /// What exposes metrics at all, where that is off by default.
+    pub exposed_by: &'static str,
+    /// What it tells.
+    pub telling: Vec<Telling>,
+}
+
+/// How a signal is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telling {
+    /// Which.
+    pub signal: Signal,
+    /// The families, in order of preference, each as an expression.
+    pub ways: Vec<String>,
+    /// What exposes it, where it is off by default.
+    pub exposed_by: &'static str,
+    /// What misleads in it.
+    pub trap: Option<Text>,
+}
+
 /// A gauge over a window: each value counts for as long as it stood.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gauge {
@@ -280,6 +308,8 @@ pub struct Signals {
     pub instances: Vec<Instance>,
     /// Why a signal is absent, and what would expose it.
     pub absent: BTreeMap<Signal, Said>,
+    /// Times that counters fell: a process began anew, or several answer in turn.
+    pub restarts: u32,
     /// Settings that the engine tells of itself, name and value.
     pub settings: Vec<(String, String)>,
     /// How the scraping went.
@@ -323,6 +353,14 @@ impl Signals {
     pub fn rate(&self, signal: Signal) -> Option<f64> {
         let length_s = (self.until - self.from).s();
         (length_s > 0.0).then(|| self.increase(signal)).flatten().map(|value| value / length_s)
+    }
+
+    /// Share of the prompt tokens looked up in the prefix cache that were found,
+    /// 0 to 1. None where a counter fell: part of one of the two is lost then.
+    pub fn hit_rate(&self) -> Option<f64> {
+        let queries = self.increase(Signal::PrefixQueries).filter(|queries| *queries > 0.0)?;
+        let hits = self.increase(Signal::PrefixHits)?;
+        (self.restarts == 0).then_some(hits / queries)
     }
 
     /// Length of the window in seconds.

@@ -50,9 +50,17 @@ pub fn words() -> Vec<&'static str> {
 /// The known word nearest to `word`, when it is near enough to be a slip of
 /// the fingers: at most a third of its letters, and never more than three.
 pub fn closest(word: &str) -> Option<&'static str> {
+    closest_of(word, words())
+}
+
+/// The nearest of other words, by the same measure.
+pub fn closest_of(
+    word: &str,
+    words: impl IntoIterator<Item = &'static str>,
+) -> Option<&'static str> {
     let given = folded(word);
     let allowed = (given.chars().count() / 3).clamp(1, 3);
-    words()
+    words
         .into_iter()
         .map(|known| (edits(&given, &folded(known)), known))
         .filter(|(distance, _)| *distance <= allowed)
@@ -61,10 +69,10 @@ pub fn closest(word: &str) -> Option<&'static str> {
 }
 
 /// One meaning of a word: a heading and labelled paragraphs.
-struct Entry {
-    heading: String,
-    opening: String,
-    fields: Vec<(&'static str, String)>,
+pub(crate) struct Entry {
+    pub(crate) heading: String,
+    pub(crate) opening: String,
+    pub(crate) fields: Vec<(&'static str, String)>,
 }
 
 fn entries(word: &str, lang: Lang) -> Vec<Entry> {
@@ -528,7 +536,7 @@ pub(crate) const WARNINGS: &[Warning] = &[
 ];
 
 impl Entry {
-    fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let indent = 2;
         let column = self.fields.iter().map(|(label, _)| columns(label)).max().unwrap_or(0) + 2;
         let mut lines = vec![self.heading.clone()];

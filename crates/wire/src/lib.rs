@@ -24,6 +24,7 @@ pub mod prometheus;
 pub mod reader;
 pub mod rows;
 pub mod run;
+pub mod signals;
 pub mod sse;
 pub mod summary;
 mod timeline;

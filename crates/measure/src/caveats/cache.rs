@@ -5,7 +5,11 @@ use super::evidence::Evidence;
 use crate::caveat::Caveat;
 use crate::record::Record;
 use crate::said::said;
+use crate::signal::Signal;
 use crate::summary::Summary;
+
+/// The caveat of prompts that were not new to the server.
+const WARM: &str = "warm_prefix_cache";
 
 /// Tokens that every prompt may share with all others whatever the regime: the
 /// beginning of a chat template with its system prompt.
@@ -85,7 +89,7 @@ pub(super) fn warm_prefix_cache(summary: &Summary, evidence: &Evidence) -> Optio
     let beyond = share_beyond(evidence)?;
     (beyond >= WARM_SHARE).then(|| {
         Caveat::new(
-            "warm_prefix_cache",
+            WARM,
             said!(
                 "No two prompts of this run begin alike, yet {percent:.1} % of prompt tokens came \
                  from a prefix cache: it held these prompts from before, and the figures are too \
@@ -110,6 +114,36 @@ pub(super) fn beyond_template(record: &Record, excludes_cached: bool) -> Option<
     let template = record.planned.input_tokens.map_or(0, |text| prompt.saturating_sub(text.get()));
     let known = (template + NONCE_TOKENS).max(TEMPLATE_TOKENS);
     Some((u64::from(cached.saturating_sub(known)), u64::from(prompt)))
+}
+
+/// The same by the server's own counters, where its answers do not say what was
+/// cached. Nothing is said where one of them fell.
+pub(super) fn warm_by_signals(summary: &Summary) -> Option<Caveat> {
+    let workload = &summary.facts.workload;
+    let new = matches!(workload.cache_regime.as_str(), "cold" | "as-is");
+    if !new || workload.prefix_tokens != Some(0) || workload.oversampled.is_some() {
+        return None;
+    }
+    let signals = summary.inside.signals.as_ref()?;
+    let share = signals.hit_rate()?;
+    let queries = signals.increase(Signal::PrefixQueries)?;
+    let template = f64::from(TEMPLATE_TOKENS) * summary.outcomes.total() as f64;
+    let beyond = share - template / queries;
+    (beyond >= WARM_SHARE).then(|| {
+        Caveat::new(
+            WARM,
+            said!(
+                "No two prompts of this run begin alike, yet by the server's counters {percent:.1} \
+                 % of the prompt tokens in this time came from its prefix cache: it held these \
+                 prompts from before, or others use the server, and the figures are too good. Take \
+                 --prefix-cache cold or another --seed, or empty the cache with --reset-cache-url.",
+                "本次压测的 prompt 开头各不相同，但服务端计数显示这段时间有 {percent:.1} % 的输入 token \
+                 来自前缀缓存：缓存中留有以前的同样 prompt，或有其他人在使用该服务，结果偏好。请用 \
+                 --prefix-cache cold 或换一个 --seed，或用 --reset-cache-url 清空缓存。",
+                percent = share * 100.0,
+            ),
+        )
+    })
 }
 
 /// The share of prompt tokens that were cached and belong to no template.

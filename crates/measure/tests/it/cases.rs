@@ -2,7 +2,9 @@
 //! read from the files.
 
 use measure::facts::LoadKind;
+use measure::signal::{Reading, Signal, Signals};
 use measure::slo::Slo;
+use measure::summary::Summary;
 use measure::{
     Carries, FailureKind, Outcome, Record, SourceTimes, Span, TokensSource, Undefined, Warnings,
     quantile,
@@ -340,6 +342,36 @@ fn l09_a_random_run_that_hits_the_cache_is_warned_of() {
     assert_eq!(summary.tokens.cached_share, expect["hit_rate"].as_f64());
     let warning = expect["warning"].as_str().unwrap();
     assert!(summary.caveats.iter().any(|caveat| caveat.id == warning));
+}
+
+#[test]
+fn l09_the_servers_counters_warn_where_its_answers_are_silent() {
+    let (input, expect) = case("L09_warm_prefix_cache");
+    let grown = |key: &str| -> f64 {
+        let sum = |when: &str| numbers(&input[when][key]).iter().sum::<f64>();
+        sum("after") - sum("before")
+    };
+    let readings = [(Signal::PrefixQueries, "queries"), (Signal::PrefixHits, "hits")];
+    let signals = Signals {
+        readings: readings
+            .into_iter()
+            .map(|(signal, key)| (signal, Reading::Counter(grown(key))))
+            .collect(),
+        ..Signals::default()
+    };
+    assert_eq!(signals.hit_rate(), expect["hit_rate"].as_f64());
+    let mut facts = facts(LoadKind::Burst);
+    facts.workload.cache_regime = "as-is".to_owned();
+    facts.workload.prefix_tokens = Some(0);
+    let mut summary = summary(&[streamed(0, 100, 200, 11).record()], &facts);
+    let warnings = |summary: &Summary| -> Vec<&'static str> {
+        measure::caveats::of_signals(summary).iter().map(|caveat| caveat.id).collect()
+    };
+    assert!(warnings(&summary).is_empty(), "nothing was seen inside");
+    summary.inside.signals = Some(signals.clone());
+    assert_eq!(warnings(&summary), [expect["warning"].as_str().unwrap()]);
+    summary.inside.signals = Some(Signals { restarts: 1, ..signals });
+    assert!(warnings(&summary).is_empty(), "a counter fell");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Histograms as values: added over engines, and differenced over time.
 
+use std::collections::BTreeMap;
+
 use super::layout::Labels;
 use super::{Family, Part};
 
@@ -24,13 +26,15 @@ pub struct NotCumulative {
 }
 
 impl Histogram {
-    /// The histogram of a family's series with these labels.
-    pub fn of(family: Family<'_>, labels: &Labels) -> Self {
-        let mut histogram = Self::default();
-        for sample in family.samples().filter(|sample| sample.labels == labels) {
-            histogram.take(sample.part, sample.value);
+    /// Those of a family, by their labels. A plain value, as a counter has, is
+    /// taken as a count.
+    pub fn all_of(family: Family<'_>) -> BTreeMap<&Labels, Self> {
+        let mut all: BTreeMap<&Labels, Self> = BTreeMap::new();
+        for sample in family.samples() {
+            all.entry(sample.labels).or_default().take(sample.part, sample.value);
         }
-        histogram.settled()
+        all.values_mut().for_each(Self::settle);
+        all
     }
 
     fn take(&mut self, part: Part, value: f64) {
@@ -38,14 +42,14 @@ impl Histogram {
             _ if value.is_nan() => {}
             Part::Bucket(bound) if !bound.is_nan() => self.buckets.push((bound, value)),
             Part::Sum => self.sum = Some(value),
-            Part::Count => self.count = Some(value),
-            Part::Bucket(_) | Part::Quantile(_) | Part::Value => {}
+            Part::Count | Part::Value => self.count = Some(value),
+            Part::Bucket(_) | Part::Quantile(_) => {}
         }
     }
 
     /// Sorts the bounds, and takes from the count what the last bound lacks, or
     /// the other way round.
-    fn settled(mut self) -> Self {
+    fn settle(&mut self) {
         self.buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
         let all = self.buckets.last().filter(|(bound, _)| *bound == f64::INFINITY);
         match (all, self.count) {
@@ -55,7 +59,11 @@ impl Histogram {
             }
             _ => {}
         }
-        self
+    }
+
+    /// Whether it has bounds.
+    pub const fn has_buckets(&self) -> bool {
+        !self.buckets.is_empty()
     }
 
     /// How many were observed; none where neither a count nor an infinite bound

@@ -25,8 +25,7 @@ fn value(exposition: &Exposition, name: &str, part: Part) -> f64 {
 
 fn histogram(exposition: &Exposition, name: &str) -> Histogram {
     let family = exposition.family(name).unwrap();
-    let labels = family.samples().next().unwrap().labels;
-    Histogram::of(family, labels)
+    Histogram::all_of(family).into_values().next().unwrap()
 }
 
 /// Its values, so that NaN equals itself.
