@@ -26,6 +26,9 @@ pub enum FetchError {
     /// An answer that cannot be read.
     #[error("the answer broke off or is not HTTP")]
     Broken,
+    /// A body over the limit. The rest was not read.
+    #[error("the answer is longer than {} MiB", .0 >> 20)]
+    TooLarge(usize),
 }
 
 /// GETs `path` of the target with the run's headers: status and body.
@@ -35,7 +38,7 @@ pub fn get(
     headers: &[(String, String)],
     within: Span,
 ) -> Result<(u16, Vec<u8>), FetchError> {
-    Line { target, headers, within, connection: None }.ask("GET", path, None)
+    Line::new(target, headers, within).ask("GET", path, None)
 }
 
 /// POSTs an empty body to `path` of the target with the run's headers.
@@ -45,7 +48,7 @@ pub fn post(
     headers: &[(String, String)],
     within: Span,
 ) -> Result<(u16, Vec<u8>), FetchError> {
-    Line { target, headers, within, connection: None }.ask("POST", path, None)
+    Line::new(target, headers, within).ask("POST", path, None)
 }
 
 /// Untimed requests one after the other over one connection, as long as the
@@ -55,10 +58,40 @@ pub(crate) struct Line<'a> {
     pub(crate) headers: &'a [(String, String)],
     /// How long opening, and each answer, may take.
     pub(crate) within: Span,
+    /// The most bytes of a body.
+    pub(crate) limit: usize,
+    /// Whether the connection is kept after a request without a body too.
+    pub(crate) stays: bool,
+    /// Headers of each request that are not the run's.
+    pub(crate) own: &'a [(&'a str, &'a str)],
     pub(crate) connection: Option<Connection>,
 }
 
-impl Line<'_> {
+/// An answer.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// Where a redirect leads.
+    pub(crate) location: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl<'a> Line<'a> {
+    pub(crate) const fn new(
+        target: &'a Target,
+        headers: &'a [(String, String)],
+        within: Span,
+    ) -> Self {
+        Self {
+            target,
+            headers,
+            within,
+            limit: BODY_LIMIT,
+            stays: false,
+            own: &[],
+            connection: None,
+        }
+    }
+
     /// One request, with a JSON body where there is one: status and body of
     /// the answer. A connection that the server closed while it was idle is
     /// opened anew.
@@ -68,15 +101,27 @@ impl Line<'_> {
         path: &str,
         json: Option<&[u8]>,
     ) -> Result<(u16, Vec<u8>), FetchError> {
+        self.reply(method, path, json).map(|reply| (reply.status, reply.body))
+    }
+
+    /// As [`Self::ask`], with what else of the answer matters.
+    pub(crate) fn reply(
+        &mut self,
+        method: &str,
+        path: &str,
+        json: Option<&[u8]>,
+    ) -> Result<Reply, FetchError> {
+        let mut extra = self.own.to_vec();
         // What has no body is asked once.
-        let close: &[_] = match (json, method) {
-            (Some(_), _) => &[],
-            (None, "GET") => &[("Connection", "close")],
-            // Without a length, some servers wait for the body of a POST.
-            (None, _) => &[("Connection", "close"), ("Content-Length", "0")],
-        };
+        if json.is_none() && !self.stays {
+            extra.push(("Connection", "close"));
+        }
+        // Without a length, some servers wait for the body of a POST.
+        if json.is_none() && method != "GET" {
+            extra.push(("Content-Length", "0"));
+        }
         let url = self.target.url.with_path(path);
-        let request = head::encode(method, &url, self.headers, close, json.unwrap_or_default());
+        let request = head::encode(method, &url, self.headers, &extra, json.unwrap_or_default());
         if let Some(connection) = self.connection.take() {
             match self.exchange(connection, &request) {
                 Err(FetchError::Broken) => {}
@@ -92,15 +137,19 @@ impl Line<'_> {
         &mut self,
         mut connection: Connection,
         request: &[u8],
-    ) -> Result<(u16, Vec<u8>), FetchError> {
+    ) -> Result<Reply, FetchError> {
         let deadline = Instant::now() + duration(self.within);
         let broken = |_| FetchError::Broken;
         let mut written = 0;
         while written < request.len() {
             written += connection.write(&request[written..]).map_err(broken)?;
         }
-        let mut answer =
-            Answer { decoder: Decoder::new(64 * 1024), status: None, body: Vec::new() };
+        let mut answer = Answer {
+            decoder: Decoder::new(64 * 1024),
+            status: None,
+            location: None,
+            body: Vec::new(),
+        };
         let (mut received, mut plain) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
         while !answer.decoder.is_done() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -119,8 +168,11 @@ impl Line<'_> {
             let open = connection
                 .decipher(&received[..count], &mut plain, |bytes| sound &= answer.take(bytes))
                 .map_err(broken)?;
-            if !sound || answer.body.len() > BODY_LIMIT {
+            if !sound {
                 return Err(FetchError::Broken);
+            }
+            if answer.body.len() > self.limit {
+                return Err(FetchError::TooLarge(self.limit));
             }
             if !open && !answer.decoder.is_done() {
                 break;
@@ -130,21 +182,25 @@ impl Line<'_> {
         if answer.decoder.is_reusable() {
             self.connection = Some(connection);
         }
-        Ok((status, answer.body))
+        Ok(Reply { status, location: answer.location, body: answer.body })
     }
 }
 
 struct Answer {
     decoder: Decoder,
     status: Option<u16>,
+    location: Option<String>,
     body: Vec<u8>,
 }
 
 impl Answer {
     fn take(&mut self, bytes: &[u8]) -> bool {
-        let Self { decoder, status, body } = self;
+        let Self { decoder, status, location, body } = self;
         let fed = decoder.feed(bytes, |part| match part {
-            Part::Head(head) => *status = Some(head.status),
+            Part::Head(head) => {
+                *status = Some(head.status);
+                location.clone_from(&head.location);
+            }
             Part::Body(piece) => body.extend_from_slice(piece),
         });
         fed.is_ok()

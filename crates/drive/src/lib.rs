@@ -3,6 +3,7 @@
 
 mod alarm;
 mod clock;
+pub mod collector;
 mod connection;
 mod exchange;
 pub mod fetch;

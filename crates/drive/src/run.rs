@@ -81,6 +81,9 @@ pub enum Early {
 
 /// What happens while a run goes on.
 pub enum Happening {
+    /// The warm-up is over, and nothing of the run has been sent: time to look at
+    /// what the run will change. It goes on when the sink returns.
+    Ready,
     /// A request ended.
     Ended(Box<Record>),
     /// All that ended so far is told: time to show progress or write.
@@ -144,6 +147,7 @@ pub fn run(
     if let Some(warmup) = &job.warmup {
         warm_up(&job, warmup, control)?;
     }
+    sink(Happening::Ready);
     grow_descriptor_table();
     let (records, incoming) = channel();
     let records = Outlet { records: Some(records), recorder: std::thread::current() };

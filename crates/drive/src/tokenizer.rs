@@ -136,7 +136,7 @@ impl ServerTokenizer {
     }
 
     fn line(&self) -> Line<'_> {
-        Line { target: &self.target, headers: &self.headers, within: self.within, connection: None }
+        Line::new(&self.target, &self.headers, self.within)
     }
 
     fn at(&self, path: &str) -> String {

@@ -261,8 +261,14 @@ pub struct Scraper<F> {
     /// The engine's instant at which the run begins, once it has.
     begins_ns: Option<u64>,
     next_ns: u64,
+    /// Looks since the distance between them was changed.
+    looks: u32,
     take: F,
 }
+
+/// Looks after which the distance between them doubles: a run may simulate a week,
+/// and looking at it must not take longer than simulating it.
+const LOOKS: u32 = 1_000;
 
 impl<F: FnMut(At, String)> Scraper<F> {
     /// One that gives each text to `take`, with its instant on the run's clock.
@@ -283,6 +289,7 @@ impl<F: FnMut(At, String)> Scraper<F> {
             interval_ns: u64::try_from(interval.us()).unwrap_or(0).max(1).saturating_mul(1_000),
             begins_ns: None,
             next_ns: 0,
+            looks: 0,
             take,
         })
     }
@@ -323,6 +330,10 @@ impl<F: FnMut(At, String)> Watcher for Scraper<F> {
 
     fn look(&mut self, at_ns: u64, cluster: &Cluster) {
         let begins_ns = *self.begins_ns.get_or_insert(at_ns);
+        self.looks += 1;
+        if self.looks == LOOKS {
+            (self.looks, self.interval_ns) = (0, self.interval_ns.saturating_mul(2));
+        }
         self.next_ns = at_ns.saturating_add(self.interval_ns);
         self.telemetry.look_at(cluster.replicas());
         // A scrape is taken when what it tells has happened, not before.

@@ -2,6 +2,7 @@
 
 mod cache;
 mod cli;
+mod collecting;
 mod command;
 mod exit;
 mod failure;

@@ -34,6 +34,7 @@ mod ids;
 mod lengths;
 mod load;
 mod media;
+pub(crate) mod metrics;
 mod mix;
 pub(crate) mod objective;
 mod prefix;
@@ -94,6 +95,8 @@ pub(crate) struct Plan {
     pub(crate) engine: Option<sim::Settings>,
     /// What is said of the machines that serve.
     pub(crate) deployment: Deployment,
+    /// Where metrics of servers are read; none where none are.
+    pub(crate) metrics: Option<metrics::Metrics>,
 }
 
 impl Plan {
@@ -323,6 +326,7 @@ pub(crate) fn resolve(
         definitions,
         engine: None,
         deployment: Deployment::default(),
+        metrics: metrics::metrics(&mut reader),
         address,
     };
     plan.take(engine(&mut reader, &read, embedded));

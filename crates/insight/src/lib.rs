@@ -16,27 +16,37 @@ pub mod symptom;
 pub mod view;
 
 use measure::Record;
-use measure::definition::Definition;
+use measure::definition::{Definition, GOODPUT};
 use measure::deployment::Deployment;
 use measure::facts::RunFacts;
-use measure::signal::Signals;
+use measure::signal::{Seen, Signals};
 use measure::summary::{Summary, summarise};
 
 pub use rule::{RULES, Rule};
 pub use view::View;
 
 /// All figures of a run, and what follows from them about its server. The one
-/// way to a summary that people or programs are shown.
+/// way to a summary that people or programs are shown. Causes are looked for by
+/// our own definitions, whatever figures are shown under.
 pub fn summary(
     records: &[Record],
     facts: &RunFacts,
     definition: &Definition,
-    signals: Option<Signals>,
+    seen: Seen,
     deployment: &Deployment,
 ) -> Summary {
-    let mut summary = summarise(records, facts, definition);
-    examine(&mut summary, records, signals, deployment);
-    summary
+    let mut own = summarise(records, facts, &GOODPUT);
+    own.inside.unread = seen.unread;
+    examine(&mut own, records, seen.signals, deployment);
+    if *definition == own.definition { own } else { under(&own, records, definition) }
+}
+
+/// The figures of the same run by other definitions; what follows from them stays.
+pub fn under(own: &Summary, records: &[Record], definition: &Definition) -> Summary {
+    if *definition == own.definition {
+        return own.clone();
+    }
+    Summary { inside: own.inside.clone(), ..summarise(records, &own.facts, definition) }
 }
 
 /// Looks at a run whose figures are there, and fills in [`Summary::inside`].

@@ -76,11 +76,15 @@ fn without_metrics(summary: &Summary) -> Said {
     };
     let what = said!(
         "waiting for a seat, for KV blocks or behind long prompts, missed and evicted prefixes, and \
-         preemptions look alike from outside: the server's metrics were not read",
+         preemptions look alike from outside",
         "仅凭压测端无法区分等待席位、等待 KV 块还是排在长输入之后，也无法区分前缀未命中与被驱逐，或识别\
-         抢占：没有读取服务端指标"
+         抢占"
     );
-    Said { en: format!("{}; {}", what.en, how.en), zh: format!("{}；{}", what.zh, how.zh) }
+    let why = summary.inside.why_unread();
+    Said {
+        en: format!("{}: {}; {}", what.en, why.en, how.en),
+        zh: format!("{}：{}；{}", what.zh, why.zh, how.zh),
+    }
 }
 
 fn lacks(signal: Signal, why: Option<&Said>) -> Said {

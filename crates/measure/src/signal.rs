@@ -286,6 +286,17 @@ pub struct Scraping {
     pub slowest: Span,
     /// The widest distance between two.
     pub widest_gap: Span,
+    /// The longest that one began after it was due.
+    pub latest: Span,
+}
+
+/// What is known of a server besides what a client sees.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Its metrics over the run; none where none were told.
+    pub signals: Option<Signals>,
+    /// Where metrics were looked for and none were told, and why.
+    pub unread: Vec<Said>,
 }
 
 /// What was seen inside a server over a window.

@@ -90,6 +90,8 @@ pub struct Summary {
 pub struct Inside {
     /// What was scraped over the measured window; none without server metrics.
     pub signals: Option<Signals>,
+    /// Where metrics were looked for and none were told, and why.
+    pub unread: Vec<Said>,
     /// The split of TTFT.
     pub stages: Stages,
     /// Shares of peaks, memory, energy, money.
@@ -107,6 +109,22 @@ impl Inside {
     /// data gives.
     pub fn value(&self, key: &str) -> Option<f64> {
         self.stages.metric(key).or_else(|| self.efficiency.value(key))
+    }
+
+    /// Why there are no metrics of the server: where they were looked for, and what
+    /// was found there.
+    pub fn why_unread(&self) -> Said {
+        let Said { en, zh } = Said::from(Undefined::NotCollected.texts());
+        if self.unread.is_empty() {
+            return Said { en, zh };
+        }
+        let joined = |separator: &str, text: fn(&Said) -> &str| {
+            self.unread.iter().map(text).collect::<Vec<_>>().join(separator)
+        };
+        Said {
+            en: format!("{en}: {}", joined("; ", |said| &said.en)),
+            zh: format!("{zh}：{}", joined("；", |said| &said.zh)),
+        }
     }
 
     /// What has no value here, and why.
@@ -131,7 +149,7 @@ impl Inside {
             say("stages_ms", why);
         }
         if self.signals.is_none() {
-            say("signals", Undefined::NotCollected.texts().into());
+            say("signals", self.why_unread());
         }
         if self.findings.is_none() {
             say("findings", NOT_EXAMINED.into());

@@ -180,6 +180,14 @@ impl Extent {
     }
 }
 
+/// From the first send to the end of the last request: what a server did for the
+/// run it did in this window. None where nothing was sent.
+pub fn served(records: &[Record]) -> Option<Window> {
+    let from = records.iter().filter_map(|record| record.stamps.sent_at).min()?;
+    let until = records.iter().filter_map(|record| record.stamps.ended_at).max()?;
+    Some(Window { from, until })
+}
+
 /// The arrival window [first, last intended]. Its length is the planned
 /// duration where one was given, else (last − first)·n/(n − 1), since n
 /// arrivals span n − 1 gaps.

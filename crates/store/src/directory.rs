@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use measure::Record;
 use wire::rows::{self, RowsError};
+use wire::scrapes;
 
 use crate::file::read_file;
 use crate::{Output, RunId, StoreError};
@@ -20,6 +21,9 @@ const JOIN_BYTES: u64 = 256 << 20;
 
 /// The most bytes of one file of rows.
 pub(crate) const ROWS_FILE_BYTES: u64 = 2 << 30;
+
+/// What was scraped of servers during a run.
+pub(crate) const METRICS: &str = "metrics.parquet";
 
 /// The directory of a run that this process makes. A clone is the same
 /// directory: each worker's rows go to files of their own.
@@ -159,12 +163,23 @@ impl RunDirectory {
         Output::open(&inside(&self.path, name)?)
     }
 
-    /// The files of rows: name, and the checksum that each carries.
+    /// Writes what was scraped of servers, as `wire::scrapes` encodes it, whole or
+    /// not at all.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Rows`] for a damaged file and [`StoreError::Io`] for one
-    /// that cannot be read.
+    /// [`StoreError::Io`] when it cannot be written.
+    pub fn write_metrics(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.open_output(METRICS)?.write(bytes)
+    }
+
+    /// The files of rows and of what was scraped: name, and the checksum that each
+    /// carries.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Rows`] or [`StoreError::Metrics`] for a damaged file and
+    /// [`StoreError::Io`] for one that cannot be read.
     pub fn checksums(&self) -> Result<Vec<(String, String)>, StoreError> {
         let mut checksums = Vec::new();
         for file in rows_files(&self.path)? {
@@ -173,6 +188,12 @@ impl RunDirectory {
             let checksum = rows::checksum(&bytes)
                 .map_err(|source| StoreError::Rows { path: path.clone(), source })?;
             checksums.push((file.name(), checksum));
+        }
+        let path = self.path.join(METRICS);
+        if path.is_file() {
+            let checksum = scrapes::checksum(&read_file(&path, ROWS_FILE_BYTES)?)
+                .map_err(|source| StoreError::Metrics { path, source })?;
+            checksums.push((METRICS.to_owned(), checksum));
         }
         Ok(checksums)
     }

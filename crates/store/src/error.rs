@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wire::notes::NotesError;
 use wire::rows::RowsError;
+use wire::scrapes::MetricsError;
 
 /// Why a file or a run directory could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,14 @@ pub enum StoreError {
         path: PathBuf,
         /// What is wrong with it.
         source: RowsError,
+    },
+    /// A file of what was scraped that cannot be read.
+    #[error("{}: {source}", path.display())]
+    Metrics {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: MetricsError,
     },
     /// Notes that cannot be read.
     #[error("{}: {source}; what people wrote is not written over: mend the file or move it away", path.display())]

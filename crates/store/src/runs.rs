@@ -9,8 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use measure::Record;
 use wire::notes::{self, Notes};
 use wire::rows::{self, Extent};
+use wire::scrapes::{self, Collected};
 
-use crate::directory::{ROWS_FILE_BYTES, RowsFile, file_names, inside, rows_files};
+use crate::directory::{METRICS, ROWS_FILE_BYTES, RowsFile, file_names, inside, rows_files};
 use crate::file::{TEMPORARY, read_file, write_file_atomic};
 use crate::{RunId, StoreError, id, memory};
 
@@ -237,6 +238,23 @@ impl OpenRun {
     /// [`StoreError::Io`] or [`StoreError::TooLarge`] when it cannot be read.
     pub fn read_json(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         read_file(&inside(&self.path, name)?, JSON_BYTES)
+    }
+
+    /// What was scraped of servers during the run; nothing where nothing was.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Metrics`] for a damaged file, [`StoreError::Io`] or
+    /// [`StoreError::TooLarge`] for one that cannot be read.
+    pub fn metrics(&self) -> Result<Collected, StoreError> {
+        let path = self.path.join(METRICS);
+        let bytes = match read_file(&path, ROWS_FILE_BYTES) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(Collected::default());
+            }
+            read => read?,
+        };
+        scrapes::decode(&bytes).map_err(|source| StoreError::Metrics { path, source })
     }
 
     /// All rows that can be read, sorted by index. What cannot be read is a

@@ -17,6 +17,10 @@ pub const IGNORED: &[(&str, &str)] = &[
         "writes the golden file of a new row version, once; it refuses to replace one",
     ),
     (
+        "write_the_golden_metrics",
+        "writes the golden file of a new version of metrics, once; it refuses to replace one",
+    ),
+    (
         "measure_how_far_truth_strays_from_the_plan",
         "measures the embedded engine's own error for seconds; the figures are read by a person",
     ),

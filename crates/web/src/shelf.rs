@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use store::{OpenRun, RunEntry, StoreError};
 use wire::notes::Notes;
 use wire::run::Manifest;
+use wire::scrapes::Collected;
 
 use crate::answer::Fault;
 
@@ -176,10 +177,15 @@ impl Shelf {
             return Err(Fault::new(StatusCode::UNPROCESSABLE_ENTITY, what, hint));
         }
         let rows = run.records()?;
-        let deployment = Deployment::default();
-        let (records, definition) = (&rows.records, definition(&facts));
-        let summary = insight::summary(records, &facts, &definition, None, &deployment);
-        let notes: Vec<String> = rows.notes.iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = rows.notes.iter().map(ToString::to_string).collect();
+        let collected = run.metrics().unwrap_or_else(|error| {
+            notes.push(error.to_string());
+            Collected::default()
+        });
+        let records = &rows.records;
+        let seen = collected.seen(records, facts.model.as_deref());
+        let (definition, deployment) = (definition(&facts), Deployment::default());
+        let summary = insight::summary(records, &facts, &definition, seen, &deployment);
         let page = PageRun::of(&rows.records, &summary, &notes).json();
         let text: Arc<str> = format!(r#""run":{page}"#).into();
         let mut kept = self.kept();

@@ -24,6 +24,8 @@ pub mod prometheus;
 pub mod reader;
 pub mod rows;
 pub mod run;
+pub mod scrapes;
+mod seal;
 pub mod signals;
 pub mod sse;
 pub mod summary;

@@ -11,7 +11,6 @@
 //! a wrong number and no error.
 
 mod column;
-mod seal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,11 +31,19 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
+use crate::seal::{Broken, Seal};
+
 use column::{Column, Flag, List, Maybe, Number, Outcomes, Pairs, Part, Text, WarningNames};
 
 /// The version of the layout that [`encode`] writes. A column may be added
 /// within a version; a column that goes or changes its meaning takes a new one.
 pub const VERSION: &str = "1";
+
+const SEAL: Seal = Seal {
+    version_key: "goodput.rows.version",
+    checksum_key: "goodput.rows.crc32",
+    version: VERSION,
+};
 
 /// The most rows that one file may hold. A record takes about 0.6 kB and its
 /// events; a file that claims more is refused before it is decoded.
@@ -137,6 +144,17 @@ pub enum RowsError {
         /// The row, from 0.
         row: u64,
     },
+}
+
+impl From<Broken> for RowsError {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::NotParquet => Self::NotParquet,
+            Broken::Foreign => Self::NotRows,
+            Broken::Version { found } => Self::Version { found },
+            Broken::Checksum { expected, found } => Self::Checksum { expected, found },
+        }
+    }
 }
 
 impl From<ParquetError> for RowsError {
@@ -299,7 +317,7 @@ pub fn encode(records: &[Record]) -> Vec<u8> {
         },
     );
     let mut file = written.expect("a vector takes all bytes and the table above fits its schema");
-    seal::close(&mut file);
+    SEAL.close(&mut file);
     file
 }
 
@@ -312,7 +330,7 @@ pub fn encode(records: &[Record]) -> Vec<u8> {
 /// Whatever the bytes are, they give records or a [`RowsError`]. Memory is
 /// bounded by [`MAX_ROWS`] and by the bytes that the file expands to.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Record>, RowsError> {
-    seal::check(bytes)?;
+    SEAL.check(bytes)?;
     guarded(|| decode_checked(Bytes::copy_from_slice(bytes)))
 }
 
@@ -325,7 +343,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Record>, RowsError> {
 /// As [`decode`], for the first file that is not whole.
 pub fn join(files: Vec<Vec<u8>>) -> Result<Vec<u8>, RowsError> {
     for file in &files {
-        seal::check(file)?;
+        SEAL.check(file)?;
     }
     guarded(|| join_checked(files))
 }
@@ -354,7 +372,7 @@ pub struct Extent {
 ///
 /// As [`count`].
 pub fn extent(bytes: &[u8]) -> Result<Extent, RowsError> {
-    seal::check(bytes)?;
+    SEAL.check(bytes)?;
     guarded(|| {
         let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes))?;
         let lists = |group: &RowGroupMetaData| {
@@ -373,7 +391,7 @@ pub fn extent(bytes: &[u8]) -> Result<Extent, RowsError> {
 ///
 /// As [`decode`], as far as the checksum tells.
 pub fn checksum(bytes: &[u8]) -> Result<String, RowsError> {
-    seal::check(bytes)
+    Ok(SEAL.check(bytes)?)
 }
 
 /// Runs a reader of foreign bytes. The Parquet library checks most of what it
@@ -458,7 +476,7 @@ fn join_checked(files: Vec<Vec<u8>>) -> Result<Vec<u8>, RowsError> {
         }
     }
     let mut file = writer.into_inner()?;
-    seal::close(&mut file);
+    SEAL.close(&mut file);
     Ok(file)
 }
 
@@ -520,7 +538,7 @@ fn properties() -> WriterProperties {
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_key_value_metadata(Some(seal::open(VERSION)));
+        .set_key_value_metadata(Some(SEAL.open()));
     for Part { name, data_type, .. } in parts() {
         let mut path = vec![name.to_owned()];
         if matches!(data_type, DataType::List(_)) {

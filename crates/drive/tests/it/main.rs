@@ -5,6 +5,8 @@
 mod build;
 // What a peer may do with the bytes of an answer.
 mod bytes;
+// Metrics, read beside a load.
+mod collector;
 // Stopping: by hand, and by the rules that stop a run.
 mod cancel;
 // Every kind of failure, each made by a peer or a lack of something.

@@ -42,6 +42,10 @@ impl Secure {
         Self { address, certificate: made.cert.pem().into_bytes() }
     }
 
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
     pub(crate) fn ask(&self, trust: Trust) -> Bench {
         let mut bench = Bench::at(&format!("https://{}", self.address)).load(closed(1), 2);
         bench.tls = client_config(&trust).unwrap();

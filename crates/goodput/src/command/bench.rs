@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use drive::{Control, IDLE_LIMIT, Job, StopRules};
+use drive::collector::Collector;
+use drive::{Control, Happening, IDLE_LIMIT, Job, StopRules};
 use measure::facts::InstrumentFacts;
 use measure::{At, Span};
 use report::number::short;
 use serde_json::json;
 use store::RunDirectory;
 use wire::api::RequestSpec;
+use wire::scrapes::Collected;
 use workload::prompt::RunNonce;
 use workload::schedule::{Note, Schedule};
 use workload::{Load, Phase};
@@ -21,7 +23,7 @@ use crate::failure::Failure;
 use crate::flags::{Settings, UsageError};
 use crate::plan::{self, Address, Plan};
 use crate::target::{self, Resolved, Unresolved};
-use crate::{cache, host, inquiry, open, output};
+use crate::{cache, collecting, host, inquiry, open, output};
 
 /// Runs the command; the exit code is its result.
 pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
@@ -91,6 +93,8 @@ fn measure(
 ) -> Result<Finished, Failure> {
     let plan = session.plan;
     let job = Arc::new(job(session, schedule, nonce, &resolved));
+    let mut collector = None;
+    let mut metrics = plan.metrics.as_ref().map(|metrics| collecting::plan(metrics, &resolved));
     let control = Control::default();
     control.stop_on_signals().map_err(Failure::internal)?;
     let rules = StopRules { max_errors: plan.max_errors, max_error_rate: plan.max_error_rate };
@@ -104,7 +108,18 @@ fn measure(
     };
     let finished = session.record(known, directory, |sink| {
         let throttled_us = host::throttled_us();
-        let end = drive::run(job, rules, &control, sink).map_err(Failure::internal)?;
+        let end = drive::run(job, rules, &control, |happening| {
+            // Where metrics are read before anything of the run is sent.
+            if matches!(happening, Happening::Ready) {
+                collector = metrics.take().map(Collector::start);
+            }
+            sink(happening);
+        })
+        .map_err(Failure::internal)?;
+        let collected = match collector {
+            Some(collector) => collector.map_err(Failure::internal)?.finish(end.clock),
+            None => Collected::default(),
+        };
         let throttled = throttled_us.zip(host::throttled_us());
         Ok(Generated {
             anchor_ns: end.clock.anchor_ns(),
@@ -119,6 +134,7 @@ fn measure(
                 ..InstrumentFacts::default()
             },
             notes: Vec::new(),
+            collected,
         })
     })?;
     drop(resolved.embedded);

@@ -5,6 +5,7 @@ use std::path::Path;
 use measure::At;
 use measure::definition::GOODPUT;
 use measure::deployment::Deployment;
+use measure::signal::Seen;
 use store::{PartWriter, RunDirectory, RunId};
 use wire::foreign::vllm;
 use wire::run::Manifest;
@@ -35,7 +36,8 @@ pub(crate) fn run(file: &str, out: Option<&str>, runs_dir: Option<&str>) -> Resu
     writer.sink().finish(0)?;
     let files = writer.sink().checksums()?;
     let (records, directory) = writer.into_parts();
-    let summary = insight::summary(&records, &facts, &GOODPUT, None, &Deployment::default());
+    let (seen, deployment) = (Seen::default(), Deployment::default());
+    let summary = insight::summary(&records, &facts, &GOODPUT, seen, &deployment);
     let summary = wire::summary::to_json(&summary);
     let manifest = Manifest {
         argv: vec!["goodput".to_owned(), "import".to_owned(), file.to_owned()],

@@ -11,6 +11,7 @@ use measure::summary::Summary;
 use measure::threshold::Threshold;
 use report::html::PageRun;
 use report::lang::Lang;
+use wire::scrapes::Collected;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -46,6 +47,8 @@ pub(crate) struct Read {
     pub(crate) argv: Vec<String>,
     /// Its settings with their origins.
     pub(crate) settings: Vec<wire::run::Setting>,
+    /// What was scraped of servers.
+    pub(crate) collected: Collected,
 }
 
 impl Read {
@@ -102,10 +105,16 @@ pub(crate) fn read(run: &str, runs_dir: Option<&str>) -> Result<Read, Failure> {
         return Err(UsageError::new("RUN", without_rows(&open)).into());
     }
     let rows = open.records()?;
-    let notes = rows.notes.iter().map(ToString::to_string).collect();
+    let mut notes: Vec<String> = rows.notes.iter().map(ToString::to_string).collect();
+    // What the rows say stands without them.
+    let collected = open.metrics().unwrap_or_else(|error| {
+        notes.push(error.to_string());
+        Collected::default()
+    });
     let anchor_ns = i64::try_from(manifest.anchor_monotonic_ns).unwrap_or(i64::MAX);
     let (argv, settings) = (manifest.argv, manifest.settings);
-    Ok(Read { facts: manifest.facts, records: rows.records, notes, anchor_ns, argv, settings })
+    let (facts, records) = (manifest.facts, rows.records);
+    Ok(Read { facts, records, notes, anchor_ns, argv, settings, collected })
 }
 
 /// What is said of a run that kept no request.
@@ -153,7 +162,8 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
 
 /// All figures of a run that was read back, and what follows from them.
 pub(crate) fn figures(run: &Read, definition: &Definition) -> Summary {
-    insight::summary(&run.records, &run.facts, definition, None, &Deployment::default())
+    let seen = run.collected.seen(&run.records, run.facts.model.as_deref());
+    insight::summary(&run.records, &run.facts, definition, seen, &Deployment::default())
 }
 
 /// Several runs: side by side as text, over each other in a page.

@@ -10,12 +10,14 @@ use measure::request::Settings as MetricSettings;
 use measure::summary::Summary;
 use measure::tally::Tally;
 use measure::validity::Verdict;
+use measure::window;
 use measure::{At, Outcome, PerSecond, Record};
 use report::catalogue::report as words;
 use report::lang::Lang;
 use store::{Output, PartWriter, RunDirectory, RunId};
 use wire::api::{Api, Yields};
 use wire::run::Manifest;
+use wire::scrapes::{self, Collected};
 use workload::schedule::Schedule;
 
 use crate::command::selftest;
@@ -102,6 +104,8 @@ pub(super) struct Generated {
     pub(super) instrument: InstrumentFacts,
     /// What it has to say of itself.
     pub(super) notes: Vec<String>,
+    /// What was scraped of servers.
+    pub(super) collected: Collected,
 }
 
 /// A run that is over.
@@ -128,7 +132,7 @@ impl Session<'_> {
         let mut facts = self.begin(known, &directory)?;
         let mut writer = PartWriter::new(directory, 0, At::ZERO);
         let mut unwritten = Vec::new();
-        let generated = generate(&mut |happening| {
+        let mut generated = generate(&mut |happening| {
             let now = match happening {
                 Happening::Ended(record) => {
                     progress.ended(&record);
@@ -137,6 +141,8 @@ impl Session<'_> {
                     now
                 }
                 Happening::Tick(now) => now,
+                // What makes the requests heeds it.
+                Happening::Ready => return,
             };
             progress.tick(now);
             // A full disk is told once; the records stay and are tried again
@@ -158,15 +164,20 @@ impl Session<'_> {
         records.sort_by_key(|record| record.index);
         let definition = Definition::preset(&self.plan.definitions, facts.endpoint)
             .unwrap_or(measure::definition::GOODPUT);
-        let figures = |facts: &RunFacts, definition| {
-            insight::summary(&records, facts, definition, None, &facts.deployment)
-        };
-        let summary = figures(&facts, &definition);
+        let collected = std::mem::take(&mut generated.collected);
+        if !collected.sources.is_empty() {
+            let file = scrapes::encode(&collected, window::served(&records));
+            if let Err(error) = directory.write_metrics(&file) {
+                unwritten.push(error.to_string());
+            }
+        }
+        let seen = collected.seen(&records, facts.model.as_deref());
         // The stored summary is under our own definitions, whatever was asked
         // to be printed.
-        let own = (definition != measure::definition::GOODPUT)
-            .then(|| figures(&facts, &measure::definition::GOODPUT));
-        self.write_down(&directory, own.as_ref().unwrap_or(&summary), &generated, &mut unwritten)?;
+        let ours = measure::definition::GOODPUT;
+        let own = insight::summary(&records, &facts, &ours, seen, &facts.deployment);
+        let summary = insight::under(&own, &records, &definition);
+        self.write_down(&directory, &own, &generated, &mut unwritten)?;
         Ok(Self::finished(records, summary, generated, &directory, unwritten))
     }
 

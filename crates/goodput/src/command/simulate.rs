@@ -1,6 +1,7 @@
 //! `sim run`: a load against the engine model, in virtual time.
 
 use drive::Happening;
+use fake::telemetry::{self, Scraper};
 use measure::facts::InstrumentFacts;
 use measure::slo::{Quantity, Slo, Term};
 use measure::tally::Tally;
@@ -11,6 +12,9 @@ use sim::client::{self, Observer, Surroundings};
 use sim::{Cluster, StepReport, Totals};
 use store::RunId;
 use wire::api::{Api, Yields};
+use wire::exposition::Profile;
+use wire::prometheus::Reader;
+use wire::scrapes::{Collected, Keeper, MOST_VALUES, Scrape, Source};
 use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 
@@ -72,10 +76,20 @@ pub(crate) fn run(settings: &Settings) -> Result<Exit, Failure> {
         cluster = client::run(&warmup, nonce, cluster, around, &mut Unheard);
     }
     let model = Model { engine: &engine, schedule: &schedule, nonce, around };
+    let metrics = plan.metrics.as_ref().filter(|_| rows_kept);
+    let mut scraped = metrics.map(|metrics| Scraping::new(&known.model, metrics.interval));
     let finished = if rows_kept {
         session.record(known, directory, |sink| {
             let mut told = Told { sink, now: At::ZERO, began_ns: cluster.now_ns() };
-            Ok(model.run(cluster, &mut told))
+            let mut generated = match &mut scraped {
+                None => model.run(cluster, &mut told),
+                Some(scraped) => {
+                    let mut watching = scraped.beside(&mut told, &engine).map_err(set_error)?;
+                    model.run(cluster, &mut watching)
+                }
+            };
+            generated.collected = scraped.take().map(Scraping::into_collected).unwrap_or_default();
+            Ok(generated)
         })?
     } else {
         session.count(known, &directory, |tally, progress| {
@@ -100,6 +114,7 @@ impl Model<'_> {
         let length_s = (after.now_ns() - began_ns) as f64 / 1e9;
         Generated {
             notes: vec![worked(self.engine, &after.totals().since(&before), length_s)],
+            collected: Collected::default(),
             anchor_ns: 0,
             early: None,
             instrument: InstrumentFacts {
@@ -170,6 +185,44 @@ pub(super) const TARGET: &str = "engine model";
 /// Where stamps come from when no clock is read.
 pub(super) const VIRTUAL: &str = "virtual";
 
+/// What the model tells of itself as a server of its kind would, at instants of
+/// its own time.
+struct Scraping {
+    model: String,
+    interval: Span,
+    keeper: Keeper,
+    reader: Reader,
+}
+
+impl Scraping {
+    fn new(model: &str, interval: Span) -> Self {
+        let source = Source { is_found: true, ..Source::new(TARGET) };
+        let keeper = Keeper::new(source, MOST_VALUES);
+        Self { model: model.to_owned(), interval, keeper, reader: Reader::default() }
+    }
+
+    /// The observer of a run, with what is scraped beside it.
+    fn beside<'a, O: Observer>(
+        &'a mut self,
+        observer: &'a mut O,
+        engine: &sim::Settings,
+    ) -> Result<telemetry::Scraped<'a, O, impl FnMut(At, String) + 'a>, sim::SettingsError> {
+        let Self { model, interval, keeper, reader } = self;
+        let take = |at: At, text: String| match reader.read(text.as_bytes()) {
+            Ok(exposition) => {
+                keeper.push(Scrape { at, took: Span::ZERO, late: Span::ZERO, exposition });
+            }
+            Err(why) => keeper.fail(at, why.to_string()),
+        };
+        let scraper = Scraper::new(engine, Profile::Vllm, model.clone(), *interval, take)?;
+        Ok(telemetry::Scraped { observer, scraper })
+    }
+
+    fn into_collected(self) -> Collected {
+        Collected { sources: vec![self.keeper.into_source()], interval: self.interval }
+    }
+}
+
 /// Passes on what the model says, with the time that it has come to.
 struct Told<'a> {
     sink: &'a mut dyn FnMut(Happening),
@@ -222,6 +275,9 @@ const UNHEEDED: &[(&str, &str)] = &[
     ("selftest", "there is no instrument to test"),
     ("ground-truth", "the model's instants are the truth"),
     ("reset-cache-url", "the model's prefix cache is empty at the start"),
+    ("metrics-url", "the model tells its own metrics, and nobody else's are of interest"),
+    ("metrics-header", "nobody is asked over a network"),
+    ("nvml", "no accelerator of this machine computes for the model"),
     ("save-text", "the model writes no text"),
 ];
 
@@ -257,6 +313,9 @@ fn check(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
 
 /// What of the flags needs requests that are not kept, as a rule.
 fn needs_requests(settings: &Settings, plan: &Plan) -> Option<&'static str> {
+    if settings.has("metrics-interval") {
+        return Some("keeps no request that metrics could be held against; leave one out");
+    }
     let by_gaps = |term: &Term| matches!(term.quantity, Quantity::Icl(_) | Quantity::Itl(_));
     if plan.slo.iter().flat_map(Slo::all_terms).any(by_gaps) {
         return Some(

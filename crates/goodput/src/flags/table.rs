@@ -36,6 +36,7 @@ const LIMITS: &str = "Limits";
 const OBJECTIVES: &str = "Objectives";
 const OUTPUT: &str = "Output";
 const ENGINE: &str = "Engine model";
+const METRICS: &str = "Server metrics";
 const CLIENT: &str = "Client";
 /// The group of what the user says of the machines; `report` takes its flags too.
 pub(crate) const DEPLOYMENT: &str = "Machines behind the target";
@@ -1030,6 +1031,47 @@ pub(crate) const BENCH: &[Flag] = &[
         Nothing,
         Ours,
         "Of sim run: keep no request, and count what it is worth in bins when it ends: fast, in memory that does not grow",
+    ),
+    secret(
+        flag(
+            METRICS,
+            "metrics-url",
+            Each("URL"),
+            Ours,
+            "Further address with metrics, beside /metrics of the target: an engine behind a router, DCGM, AMD or node exporter; prometheus:URL asks a Prometheus server after the run, prometheus:URL#job=\"vllm\" for some of its series; several times",
+        ),
+        Url,
+    ),
+    secret(
+        flag(
+            METRICS,
+            "metrics-header",
+            Each("K=V"),
+            Ours,
+            "Header for every --metrics-url; the run's own headers and key go to the target's server only; several times",
+        ),
+        Header,
+    ),
+    flag(
+        METRICS,
+        "metrics-interval",
+        One("DURATION"),
+        Ours,
+        "Distance between two readings of metrics [1s]",
+    ),
+    flag(
+        METRICS,
+        "no-metrics",
+        Nothing,
+        Ours,
+        "Read no metrics of the server; what happens inside it is then not told",
+    ),
+    flag(
+        METRICS,
+        "nvml",
+        Nothing,
+        Ours,
+        "Read the NVIDIA accelerators of this machine; without it they are read when the target is on this machine",
     ),
     flag(
         CLIENT,

@@ -43,6 +43,10 @@ fn everything(request: &Request) -> String {
 /// Repeats everything, each request in another way.
 fn echo(request: &Request) -> Script {
     let all = everything(request);
+    if request.path() == "/metrics" {
+        let label = all.replace(['\\', '"'], "");
+        return Script::whole(200, "text/plain", format!("echo{{all=\"{label}\"}} 1\n{all}\n"));
+    }
     let stream = || Script::new().chunked_head(0, 200, "text/event-stream");
     let text = |text: &str| event(&json!({"choices": [{"index": 0, "delta": {"content": text}}]}));
     let finish = |reason: &str| {
@@ -119,10 +123,10 @@ fn key(door: &str) -> &'static str {
 
 /// One run with all doors open; the API key from its file or the environment.
 fn leak(from_file: bool) {
-    let workplace = Workplace::new();
+    let workplace = Workplace::with_metrics();
     let server = Server::start_scripted(echo).unwrap();
     // Kept outside of what is searched.
-    let outside = Workplace::new();
+    let outside = Workplace::with_metrics();
     outside.file("key", format!("{}\n", key("file")));
     let key_file = outside.at("key").display().to_string();
     let url = format!("{}/v1/chat/completions?api-version=1&token={}", server.url(), key("query"));
@@ -166,7 +170,8 @@ fn leak(from_file: bool) {
     clean_output("bench", &told);
 
     // The keys were really sent, and the server really repeated them.
-    let seen = server.requests();
+    let mut seen = server.requests();
+    seen.retain(|request| request.path() != "/metrics");
     assert_eq!(seen.len(), 24);
     let repeated = everything(&seen[2]);
     let sent_key = if from_file { key("file") } else { key("environment") };
@@ -207,9 +212,9 @@ fn a_key_from_a_file_comes_out_nowhere() {
 
 #[test]
 fn keys_in_variables_and_config_files_come_out_nowhere() {
-    let workplace = Workplace::new();
+    let workplace = Workplace::with_metrics();
     let server = Server::start_scripted(echo).unwrap();
-    let outside = Workplace::new();
+    let outside = Workplace::with_metrics();
     outside.file("goodput.toml", format!("url = \"{}/?token={}\"\n", server.url(), key("query")));
     let config = outside.at("goodput.toml").display().to_string();
     let mut command = workplace.command(&[
@@ -246,7 +251,7 @@ fn keys_in_variables_and_config_files_come_out_nowhere() {
 
 #[test]
 fn a_list_of_models_that_repeats_the_key_does_not_show_it() {
-    let workplace = Workplace::new();
+    let workplace = Workplace::with_metrics();
     for status in [200, 401, 404, 500] {
         let server = Server::start_scripted(move |request: &Request| {
             let all = everything(request);
@@ -267,7 +272,7 @@ fn a_list_of_models_that_repeats_the_key_does_not_show_it() {
 
 #[test]
 fn mistakes_around_a_key_do_not_show_it() {
-    let workplace = Workplace::new();
+    let workplace = Workplace::with_metrics();
     let secret = key("header");
     for arguments in [
         &["--url", &format!("127.0.0.1:9/?token={secret}")][..],

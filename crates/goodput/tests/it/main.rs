@@ -19,6 +19,8 @@ mod diagnose;
 mod canary;
 // Data sets from disk: what is read of them, what is sent, what is said.
 mod datasets;
+// Metrics of servers beside a load.
+mod collecting;
 // Conversations: turns, sessions, histories.
 mod conversations;
 // `--dry-run`: the resolved configuration and the schedule.

@@ -8,24 +8,36 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 /// A directory of one test, in which the binary runs; removed at the end.
-pub(crate) struct Workplace(PathBuf);
+pub(crate) struct Workplace {
+    path: PathBuf,
+    reads_metrics: bool,
+}
 
 impl Workplace {
+    /// One in which runs read no metrics: most tests look at every request that a
+    /// server gets.
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("it-{}-{count}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self { path, reads_metrics: false }
+    }
+
+    /// One in which runs read metrics, as they do everywhere else.
+    pub(crate) fn with_metrics() -> Self {
+        let mut workplace = Self::new();
+        workplace.reads_metrics = true;
+        workplace
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(crate) fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     /// Writes a file and gives its name, which is enough in here.
@@ -47,7 +59,7 @@ impl Workplace {
     /// environment that it listens to.
     pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_goodput"));
-        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command.args(arguments).current_dir(&self.path).stdin(Stdio::null());
         for (name, _) in std::env::vars() {
             let told = name.starts_with("GOODPUT_") || name.ends_with("_API_KEY");
             if told || name == "GITHUB_STEP_SUMMARY" {
@@ -55,6 +67,9 @@ impl Workplace {
             }
         }
         command.env("LC_ALL", "C.UTF-8");
+        if !self.reads_metrics {
+            command.env("GOODPUT_NO_METRICS", "true");
+        }
         // A drawn seed would draw another run each time the tests are run.
         command.env("GOODPUT_SEED", "0");
         command
@@ -94,7 +109,7 @@ impl Drop for Workplace {
     fn drop(&mut self) {
         // What a failed test left is worth a look.
         if !std::thread::panicking() {
-            let _ = std::fs::remove_dir_all(&self.0);
+            let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn seen_inside() -> Inside {
         said!("start the server with --enable-mfu-metrics", "启动服务时加 --enable-mfu-metrics");
     signals.absent.insert(Signal::EstimatedFlops, off);
     Inside {
+        unread: Vec::new(),
         signals: Some(signals),
         stages: Stages {
             ttft_mean_ms: Some(204.0),

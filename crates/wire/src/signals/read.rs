@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use measure::At;
 use measure::said::{Said, said};
-use measure::signal::{Across, Gauge, Instance, Kind, Reading, Role, Signal, Signals, Taken};
+use measure::signal::{Across, Gauge, Instance, Kind, Reading, Role, Signal, Signals};
 
 use super::follow::{Rank, Source, together};
 use super::value::{self, Counted, Value};

@@ -110,6 +110,7 @@ pub(super) fn signals(signals: Option<&Signals>) -> Value {
             "failed": scraping.failed,
             "slowest_ms": scraping.slowest.ms(),
             "widest_gap_ms": scraping.widest_gap.ms(),
+            "latest_ms": scraping.latest.ms(),
         },
         "readings": readings(signals.readings.iter(), Some(signals.length_s())),
         "instances": instances.collect::<Vec<_>>(),

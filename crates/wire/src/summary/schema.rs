@@ -170,7 +170,7 @@ const SIGNALS: &[Member] = &[
     (
         "scraping",
         "object",
-        "sources, scrapes taken and failed, slowest_ms, widest_gap_ms between two.",
+        "sources, scrapes taken and failed, slowest_ms, widest_gap_ms between two, latest_ms after one was due.",
     ),
     (
         "readings",
