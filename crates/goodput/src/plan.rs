@@ -252,13 +252,12 @@ pub(crate) fn resolve(
     let sent = make(&mut reader, &read, embedded, api, tokenizer.as_ref());
     let Sent { prompts, pictures, prefixes, batch, output, output_forced, routing, facts, .. } =
         sent;
-    let (conversations, replay) = (sent.conversations, sent.replay);
-    let (mut routing, mut workload) = (routing, facts);
+    let (conversations, replay, mut routing, mut workload) =
+        (sent.conversations, sent.replay, routing, facts);
     let urls = address.as_ref().map_or(&[][..], |address| &address.urls);
     routing.targets = routing::targets(&mut reader, urls);
     workload.notes.extend(routing::said_of_targets(&routing, urls));
-    let units = turns::units(conversations.as_ref(), &prompts);
-    let turns = conversations.is_some();
+    let (units, turns) = (turns::units(conversations.as_ref(), &prompts), conversations.is_some());
     let sends_ids =
         ids::sends_ids(&mut reader, api, &prompts, turns, tokenizer.as_ref(), &mut workload);
     let asked_lengths = workload.input_lengths.clone();

@@ -427,7 +427,7 @@ fn stood(points: &[(At, f64)], (from, until): (At, At)) -> Option<Gauge> {
         min: levels().fold(f64::INFINITY, f64::min),
         max: levels().fold(f64::NEG_INFINITY, f64::max),
         first: levels().next()?,
-        last: levels().last()?,
+        last: levels().next_back()?,
         n: inside.len() as u32,
     })
 }
@@ -467,6 +467,7 @@ impl Value {
 
     /// Whether it has counted nothing since its process began.
     fn is_unmoved(&self) -> bool {
-        matches!(self, Self::Counted(counted) if counted.since_start == 0.0 && counted.taken.count == 0.0)
+        let Self::Counted(counted) = self else { return false };
+        counted.since_start == 0.0 && counted.taken.count == 0.0
     }
 }
