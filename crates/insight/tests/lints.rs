@@ -284,7 +284,7 @@ fn seen_inside() -> Vec<(&'static str, Run)> {
         (
             "other_peak",
             Run::healthy().worth(&[("mfu", 0.2)]).edit(|run| {
-                run.deployment.accelerator = Some(accelerator.clone());
+                run.deployment.accelerator = Some(*accelerator);
                 run.deployment.weights = Some(Precision::parse("fp8").expect("a precision"));
             }),
         ),
