@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
 use measure::definition::GOODPUT;
-use measure::deployment::Deployment;
 use report::html::PageRun;
 use serde_json::{Map, Value, json};
 use store::{OpenRun, RunEntry, StoreError};
@@ -184,8 +183,8 @@ impl Shelf {
         });
         let records = &rows.records;
         let seen = collected.seen(records, facts.model.as_deref());
-        let (definition, deployment) = (definition(&facts), Deployment::default());
-        let summary = insight::summary(records, &facts, &definition, seen, &deployment);
+        let definition = definition(&facts);
+        let summary = insight::summary(records, &facts, &definition, seen, &facts.deployment);
         let page = PageRun::of(&rows.records, &summary, &notes).json();
         let text: Arc<str> = format!(r#""run":{page}"#).into();
         let mut kept = self.kept();

@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
 /// All figures of a run that was read back, and what follows from them.
 pub(crate) fn figures(run: &Read, definition: &Definition) -> Summary {
     let seen = run.collected.seen(&run.records, run.facts.model.as_deref());
-    insight::summary(&run.records, &run.facts, definition, seen, &Deployment::default())
+    insight::summary(&run.records, &run.facts, definition, seen, &run.facts.deployment)
 }
 
 /// Several runs: side by side as text, over each other in a page.

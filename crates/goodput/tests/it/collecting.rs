@@ -147,6 +147,11 @@ fn a_server_without_metrics_costs_the_run_nothing() {
         bench(&workplace, &server.url(), &["--metrics-interval", interval]).exits(0);
         let summary: Value = serde_json::from_str(&workplace.read("s.json")).unwrap();
         assert_eq!(summary["outcomes"]["ok"], 12, "{what}");
+        let why = summary["absent"]["signals"].as_str().unwrap();
+        assert!(why.contains(reason), "{what}: {why}");
+        let missing = workplace.run(&["diagnose", "run"]).exits(0).out;
+        let flat = missing.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("look alike from outside"), "{what}: {missing}");
         let source = &collected(&workplace).sources[0];
         assert!(source.scrapes.is_empty(), "{what}");
         assert!(source.failed[0].reason.contains(reason), "{what}: {:?}", source.failed);
@@ -232,6 +237,9 @@ fn a_report_from_the_directory_is_the_runs_own() {
     let told: Value = serde_json::from_str(&workplace.read("s.json")).unwrap();
     let again = workplace.run(&["report", "run", "--json", "-"]).exits(0).json();
     assert_eq!(told, again);
+    assert_eq!(told["signals"]["engine"], "vllm");
+    assert_eq!(told["signals"]["readings"]["generated_tokens"]["value"], 24.0);
+    assert_eq!(told["signals"]["readings"]["queue_time_s"]["count"], 12.0);
     // Without the file the rows still give their figures.
     std::fs::remove_file(workplace.at("run/metrics.parquet")).unwrap();
     workplace.run(&["report", "run"]).exits(0);
