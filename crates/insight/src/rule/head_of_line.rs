@@ -115,6 +115,6 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         slowed = slowed,
         usual = usual,
     );
-    let share = signs::explains(view, (excess / all).max(0.5), 0.0, 0.2);
+    let share = signs::explains(view, (excess / all).max(0.5), 0.0, 0.2).max(0.5);
     Some(Case::new(confidence, share, says, evidence))
 }

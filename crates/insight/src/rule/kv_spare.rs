@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
 fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     let usage = view.signals()?.gauge(Signal::KvUsage).filter(|usage| usage.max < 0.1)?;
     let waits = view.most(Signal::QueueDepth).unwrap_or(0.0);
-    if waits > 1.0 || view.wrong.is_anything() || view.in_flight().is_some_and(|many| many > 4.0) {
+    if waits > 1.0 || view.wrong.is_anything() || view.in_flight()? > 4.0 {
         return None;
     }
     let mut evidence = vec![server(said!("KV usage, most", "KV 占用峰值"), usage.max, "")];

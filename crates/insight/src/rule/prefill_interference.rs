@@ -68,7 +68,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     // With smaller steps the longest gaps would shrink in proportion.
     let cut = (SMALL_STEP / in_a_step).min(1.0);
     let gain = tail_ms / (mixture.base_ms + (tail_ms - mixture.base_ms) * cut);
-    if gain < 1.8 {
+    if gain < 2.0 {
         return None;
     }
     let preemptions = view.preemptions_per_request();
@@ -108,7 +108,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     }));
     let confidence = match (server_tail, preemptions) {
         (Some(share), Some(preemptions))
-            if share >= 0.005 && preemptions <= 0.01 && gain >= 2.0 =>
+            if share >= 0.005 && preemptions <= 0.01 && gain >= 2.5 =>
         {
             Confidence::Confirmed
         }

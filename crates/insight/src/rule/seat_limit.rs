@@ -109,7 +109,9 @@ fn by_server(view: &View<'_>, queue: signs::Queue) -> Option<Case> {
 /// come at a time.
 fn by_client(view: &View<'_>) -> Option<Case> {
     let streams = view.flow.streams?;
-    let even = streams.evenness.filter(|even| *even >= 0.85)?;
+    // Where half as many wait as are answered, what each holds may differ.
+    let crowded = streams.waiting >= 0.5 * streams.answered;
+    let even = streams.evenness.filter(|even| *even >= if crowded { 0.6 } else { 0.85 })?;
     let ttft_ms = view.ttft_ms()?;
     let queue_ms = view.queue_ms().unwrap_or((ttft_ms - view.least_ttft_ms()?).max(0.0));
     let of_ttft = queue_ms / ttft_ms;
