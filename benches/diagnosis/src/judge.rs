@@ -47,6 +47,11 @@ impl Found {
         self.names(cause) || class == Some(self.class)
     }
 
+    /// Whether what it names is in the scenario, put in or not.
+    pub fn is_there(&self, scenario: &Scenario) -> bool {
+        scenario.labels.iter().any(|cause| self.places(cause)) || scenario.has(self.code)
+    }
+
     /// Whether it says as much of the cause as can be told without the server's
     /// metrics.
     pub fn sees(&self, cause: &Cause) -> bool {

@@ -4,8 +4,6 @@
 //! with what was drawn and what is found; `--wrong` tells of each that is not right,
 //! `--all` of each.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a command")]
-
 use std::ops::Range;
 use std::process::ExitCode;
 
@@ -89,7 +87,7 @@ fn run(asked: &Asked) -> Result<String, String> {
         if asked.all || asked.wrong && is_wrong(&one, &found) {
             eprintln!("{}\n  client alone {}", line(&one, &found), line(&one, &by_client));
         }
-        matrix.count(&one.labels, &found, &by_client);
+        matrix.count(&one, &found, &by_client);
     }
     let seeds = format!("{} to {}", asked.seeds.start, asked.seeds.end.saturating_sub(1));
     let result = matrix.to_json(&asked.date, &seeds, asked.healthy);
@@ -116,7 +114,10 @@ fn line(scenario: &Scenario, found: &[Found]) -> String {
     let found: Vec<String> = found
         .iter()
         .take(6)
-        .map(|one| format!("{} {} {:.2}", one.code, one.confidence.text().en, one.share))
+        .map(|one| {
+            let there = if one.is_there(scenario) { "" } else { " (not there)" };
+            format!("{} {} {:.2}{there}", one.code, one.confidence.text().en, one.share)
+        })
         .collect();
     format!("{} [{}]: {}", scenario.seed, labels.join(", "), found.join("; "))
 }

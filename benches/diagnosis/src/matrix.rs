@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cause::{Cause, Seen};
 use crate::judge::Found;
+use crate::scenario::Scenario;
 
 /// Hits among trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub struct Matrix {
     healthy_sick: Share,
     /// Whether findings name a cause that is there, by how sure they are.
     precision: BTreeMap<Confidence, Share>,
+    /// Findings of nothing that is there: by how sure, by rule.
+    unfounded: BTreeMap<&'static str, BTreeMap<&'static str, u32>>,
     client_named: Share,
     client_wrong: Share,
     elsewhere_wrong: Share,
@@ -102,16 +105,19 @@ fn first_code(found: &[Found]) -> &'static str {
 }
 
 impl Matrix {
-    /// Counts a scenario: what is there, what is found, what is found by the client
-    /// alone.
-    pub fn count(&mut self, causes: &[&'static Cause], found: &[Found], by_client: &[Found]) {
+    /// Counts a scenario: what is found, and what is found by the client alone.
+    pub fn count(&mut self, scenario: &Scenario, found: &[Found], by_client: &[Found]) {
         for finding in found {
-            let is_right = causes.iter().any(|cause| finding.places(cause));
+            let is_right = finding.is_there(scenario);
             self.precision.entry(finding.confidence).or_default().count(is_right);
+            if !is_right {
+                let of = self.unfounded.entry(finding.confidence.text().en).or_default();
+                *of.entry(finding.code).or_default() += 1;
+            }
         }
-        match causes {
+        match scenario.labels.as_slice() {
             [] => self.count_healthy(found, by_client),
-            [cause] => self.count_single(cause, found, by_client),
+            [cause] => self.count_single(cause, scenario, found, by_client),
             causes => self.count_pair(causes, found),
         }
     }
@@ -127,14 +133,20 @@ impl Matrix {
         *row.entry(first_code(by_client)).or_default() += 1;
     }
 
-    fn count_single(&mut self, cause: &'static Cause, found: &[Found], by_client: &[Found]) {
+    fn count_single(
+        &mut self,
+        cause: &'static Cause,
+        scenario: &Scenario,
+        found: &[Found],
+        by_client: &[Found],
+    ) {
         self.single_first.count(found.first().is_some_and(|first| first.places(cause)));
         self.single_first_rule.count(found.first().is_some_and(|first| first.names(cause)));
         self.single_among_two.count(found.iter().take(2).any(|finding| finding.places(cause)));
         let first = by_client.first();
         let (sees, misleads) = (
             first.is_some_and(|first| first.sees(cause)),
-            first.is_some_and(|first| !first.sees(cause)),
+            first.is_some_and(|first| !first.sees(cause) && !first.is_there(scenario)),
         );
         if let Seen::As(_) = cause.client {
             self.client_named.count(sees);
@@ -182,11 +194,15 @@ impl Matrix {
             ("what is possible is there", precision(Confidence::Possible), Goal::None),
             ("client alone, what it can tell: named first", self.client_named, Goal::AtLeast(0.7)),
             (
-                "client alone, what it can tell: another one is first",
+                "client alone, what it can tell: what is first is not there",
                 self.client_wrong,
                 Goal::AtMost(0.05),
             ),
-            ("client alone, the rest: another one is first", self.elsewhere_wrong, Goal::None),
+            (
+                "client alone, the rest: what is first is not there",
+                self.elsewhere_wrong,
+                Goal::None,
+            ),
             (
                 "client alone, healthy: something is confirmed",
                 self.client_healthy_sick,
@@ -209,6 +225,7 @@ impl Matrix {
             "seeds": seeds,
             "healthy": healthy,
             "shares": shares.collect::<Vec<_>>(),
+            "unfounded": self.unfounded,
             "first_by_cause": self.confusion,
             "first_by_cause_client_alone": self.client_confusion,
         })

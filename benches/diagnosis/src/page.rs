@@ -43,6 +43,15 @@ pub fn page(result: &Value) -> String {
             share["goal"].as_str().unwrap_or_default(),
         ));
     }
+    page.push_str("\n## What was found and is not there\n\n");
+    page.push_str(
+        "Of all findings, not only the first: neither was it put in, nor does taking it away mend \
+         half of what is asked of a cause. Statements about the load or the measurement that no \
+         change of the world can prove (V4, E1) are among them.\n\n| Said to be | Rules |\n|---|---|\n",
+    );
+    for (confidence, row) in result["unfounded"].as_object().into_iter().flatten() {
+        page.push_str(&format!("| {confidence} | {} |\n", counted(row)));
+    }
     let sections = [
         (
             "What is first",
@@ -60,20 +69,12 @@ pub fn page(result: &Value) -> String {
             "\n## {title}\n\n{words}\n\n| Cause | Its rules | First |\n|---|---|---|\n"
         ));
         for (cause, row) in result[key].as_object().into_iter().flatten() {
-            let mut counts: Vec<(&String, u64)> = row
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(code, n)| (code, n.as_u64().unwrap_or(0)))
-                .collect();
-            counts.sort_by_key(|(code, n)| (std::cmp::Reverse(*n), (*code).clone()));
-            let first: Vec<String> = counts.iter().map(|(code, n)| format!("{code} {n}")).collect();
             let known = CAUSES.iter().find(|known| known.id == cause);
             let codes = known.map_or(String::new(), |known| match known.client {
                 Seen::As(codes) if key != "first_by_cause" => codes.join(", "),
                 _ => known.codes.join(", "),
             });
-            page.push_str(&format!("| {cause} | {codes} | {} |\n", first.join(", ")));
+            page.push_str(&format!("| {cause} | {codes} | {} |\n", counted(row)));
         }
     }
     page.push_str("\n## Causes\n\n| Cause | What is wrong |\n|---|---|\n");
@@ -81,4 +82,14 @@ pub fn page(result: &Value) -> String {
         page.push_str(&format!("| {} | {} |\n", cause.id, cause.text));
     }
     page
+}
+
+/// Codes with their counts, the most frequent first.
+fn counted(row: &Value) -> String {
+    let each = row.as_object().into_iter().flatten();
+    let mut counts: Vec<(&String, u64)> =
+        each.map(|(code, n)| (code, n.as_u64().unwrap_or(0))).collect();
+    counts.sort_by_key(|(code, n)| (std::cmp::Reverse(*n), (*code).clone()));
+    let words: Vec<String> = counts.iter().map(|(code, n)| format!("{code} {n}")).collect();
+    words.join(", ")
 }

@@ -19,6 +19,9 @@ use crate::world::{Figure, Figures, MODEL, World};
 /// A run with known causes.
 #[derive(Debug)]
 pub struct Scenario {
+    world: World,
+    ground: Ground,
+    sick: Figures,
     /// What it was drawn from.
     pub seed: u64,
     /// One or two causes; none of a healthy run.
@@ -86,6 +89,26 @@ pub fn healthy(seed: u64) -> Scenario {
         }
     }
     unreachable!("numbers do not end")
+}
+
+impl Scenario {
+    /// Whether what a rule of this code names is there: it was put in, or taking it
+    /// away mends half of what is asked of a cause that is put in.
+    pub fn has(&self, code: &str) -> bool {
+        let of_code = |cause: &&Cause| cause.codes.contains(&code);
+        if self.labels.iter().any(|cause| of_code(cause)) {
+            return true;
+        }
+        let shows = |cause: &Cause| {
+            let without = (cause.relieve)(&self.world, &self.ground);
+            without != self.world
+                && without
+                    .play()
+                    .is_ok_and(|played| shows(cause, 2, &self.sick, &Figures::of(&played.records)))
+        };
+        let mut provable = CAUSES.iter().filter(|cause| cause.at_least > 0.0 && of_code(cause));
+        provable.any(shows)
+    }
 }
 
 /// A world that shows what it was drawn for.
@@ -222,6 +245,9 @@ impl Drawn {
         Scenario {
             seed,
             drawn: self.words(),
+            world: self.world,
+            ground: self.ground,
+            sick: self.sick,
             labels: self.labels,
             rejected,
             records,
@@ -341,7 +367,8 @@ fn shows(cause: &Cause, causes: usize, sick: &Figures, without: &Figures) -> boo
 }
 
 /// Whether nothing else takes most of it away: what a limit regains that is not
-/// the cause's own is less than half of what the cause's removal does.
+/// the cause's own is less than half of what the cause's removal does, and a third
+/// where the cause is that no limit helps.
 fn alone(
     cause: &Cause,
     causes: usize,
@@ -354,9 +381,11 @@ fn alone(
     }
     let worse = |figures: &Figures| figures.get(cause.figure);
     let all = worse(sick) - worse(without);
+    // What no limit mends must not be mended by one.
+    let most = if cause.id == "over_saturation" { 0.3 } else { 0.5 };
     for lever in LEVERS.iter().filter(|lever| !lever.is_of.contains(&cause.id)) {
         let better = Figures::of(&lever.pulled(world).play()?.records);
-        if worse(sick) - worse(&better) > 0.5 * all {
+        if worse(sick) - worse(&better) > most * all {
             return Ok(false);
         }
     }

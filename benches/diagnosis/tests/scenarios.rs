@@ -3,6 +3,7 @@
 use diagnosis::cause::CAUSES;
 use diagnosis::judge::{found, found_by_client};
 use diagnosis::scenario::{healthy, scenario};
+use measure::finding::Confidence;
 
 #[test]
 fn a_seed_gives_the_same_scenario() {
@@ -38,4 +39,25 @@ fn seeds_draw_every_kind() {
     let firsts: std::collections::BTreeSet<&str> =
         (0..400).map(|seed| diagnosis::scenario::drawn_causes(seed)[0].id).collect();
     assert_eq!(firsts.len(), CAUSES.len());
+}
+
+/// A small part of the matrix, of seeds that rules may be tuned on. The whole is in
+/// docs/diagnosis-matrix.md.
+#[test]
+fn most_causes_are_named() {
+    let (mut first, mut singles) = (0, 0);
+    for one in (0..24).map(scenario).filter(|one| one.labels.len() == 1) {
+        singles += 1;
+        let is_named = found(&one).first().is_some_and(|found| found.places(one.labels[0]));
+        first += u32::from(is_named);
+    }
+    assert!(10 * first >= 8 * singles, "{first} of {singles}");
+}
+
+#[test]
+fn of_healthy_runs_nothing_is_confirmed() {
+    for one in (0..8).map(healthy) {
+        let sure = |one: &diagnosis::judge::Found| one.confidence == Confidence::Confirmed;
+        assert!(!found(&one).iter().any(sure), "{:?} in {}", found(&one), one.drawn);
+    }
 }
