@@ -16,8 +16,7 @@ impl Collected {
     /// that was asked for.
     pub fn seen(&self, records: &[Record], model: Option<&str>) -> Seen {
         let silent = self.sources.iter().filter(|source| source.scrapes.is_empty());
-        // Nobody misses accelerators that a machine does not have.
-        let missed = silent.filter(|source| !(source.is_found && source.name == Source::NVML));
+        let missed = silent.filter(|source| source.is_of_interest());
         Seen { signals: self.signals(records, model), unread: missed.map(unread).collect() }
     }
 
@@ -58,11 +57,12 @@ impl Collected {
     fn scraping(&self) -> Scraping {
         let told = || self.sources.iter().filter(|source| !source.scrapes.is_empty());
         let scrapes = || told().flat_map(|source| &source.scrapes);
+        let interesting = self.sources.iter().filter(|source| source.is_of_interest());
         let gaps = told().flat_map(|source| source.scrapes.windows(2));
         Scraping {
             sources: told().map(|source| source.name.clone()).collect(),
             taken: scrapes().count() as u32,
-            failed: self.sources.iter().map(Source::failures).sum(),
+            failed: interesting.map(Source::failures).sum(),
             slowest: scrapes().map(|scrape| scrape.took).max().unwrap_or_default(),
             widest_gap: gaps.map(|pair| pair[1].at - pair[0].at).max().unwrap_or_default(),
             latest: scrapes().map(|scrape| scrape.late).max().unwrap_or_default(),
@@ -73,6 +73,11 @@ impl Collected {
 impl Source {
     /// The name of this machine's accelerators.
     pub const NVML: &'static str = "nvml";
+
+    /// Nobody misses accelerators that a machine does not have.
+    fn is_of_interest(&self) -> bool {
+        !(self.is_found && self.name == Self::NVML && self.scrapes.is_empty())
+    }
 
     fn failures(&self) -> u32 {
         self.failed.iter().map(|failed| failed.count).sum()
@@ -168,7 +173,7 @@ mod tests {
         let unread: Vec<&str> = seen.unread.iter().map(|said| said.en.as_str()).collect();
         assert_eq!(unread, ["b: answered 404"]);
         let Scraping { taken, failed, slowest, widest_gap, latest, .. } = signals.scraping;
-        assert_eq!((taken, failed), (5, 3));
+        assert_eq!((taken, failed), (5, 2));
         let ms = Span::from_ms;
         assert_eq!([slowest, widest_gap, latest], [ms(4), ms(1_000), ms(800)]);
         let notes = signals.notes.iter().map(|said| said.en.as_str()).collect::<String>();
