@@ -2,8 +2,8 @@
 //! least latencies, capacity under an objective, cost. Every figure carries its
 //! formula with the numbers in it.
 //!
-//! All of it are bounds: peaks of the hardware, no host, no communication, no
-//! two requests in each other's way but by sharing a step. What an engine takes
+//! All of it are bounds: peaks of the hardware, no host, no communication, prompts
+//! and answers in the same steps, whose weights are read once. What an engine takes
 //! beyond them, the engine model predicts and a run measures.
 
 use crate::deployment::Deployment;
@@ -127,11 +127,34 @@ impl Engine {
         self.bound(Work::decode(&self.model, self.weights, self.kv_cache, batch, context)).seconds()
     }
 
-    /// The least TPOT where so many decode and each that ends is followed by
-    /// another prompt: a step, and the share of prompts' steps that an answer
-    /// sits through, TPOT = step(B) + B · prompt ÷ output.
+    /// What a step has to do where so many decode and each that ends is followed
+    /// by another: a token for each, and the share of their prompts that falls on
+    /// one step. A step that does both reads the weights once.
+    pub fn mixed(&self, ask: &Ask, batch: f64) -> Work {
+        let share = batch / f64::from(ask.output.max(1));
+        let (input, kv) = (f64::from(ask.input), self.kv_cache);
+        let decode = Work::decode(&self.model, self.weights, kv, batch, middle(ask));
+        let prompt = Work::prefill(&self.model, self.weights, kv, input, 0.0);
+        let weights = |tokens: f64| self.model.weight_bytes_read(self.weights, tokens);
+        Work {
+            flops: decode.flops + share * prompt.flops,
+            bytes: decode.bytes - weights(batch)
+                + weights(batch + share * input)
+                + share * input * self.model.kv_bytes_per_token(kv),
+        }
+    }
+
+    /// The least TPOT where so many decode and prompts come between, seconds.
     pub fn tpot_s(&self, ask: &Ask, batch: f64) -> f64 {
-        self.step_s(ask, batch) + batch * self.prompt_s(ask) / f64::from(ask.output.max(1))
+        self.bound(self.mixed(ask, batch)).seconds()
+    }
+
+    /// Prompts a second where nothing else is done and any number share a step.
+    pub fn prompts_per_s(&self, ask: &Ask) -> f64 {
+        let (input, kv) = (f64::from(ask.input), self.kv_cache);
+        let prompt = Work::prefill(&self.model, self.weights, kv, input, 0.0);
+        let bytes = input * self.model.kv_bytes_per_token(kv);
+        1.0 / self.bound(Work { bytes, ..prompt }).seconds()
     }
 
     /// Sequences that fit the KV cache on average over time, each at its middle.
@@ -187,9 +210,11 @@ fn line(
     Line { key, name, unit, value, formula }
 }
 
-/// Numbers are shown with four digits.
+/// Numbers are shown with four digits, whole ones as they are.
 fn short(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e7).contains(&value.abs()) {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        format!("{value:.0}")
+    } else if value == 0.0 || (1e-3..1e7).contains(&value.abs()) {
         let digits = (3 - value.abs().max(1e-3).log10().floor() as i32).clamp(0, 6) as usize;
         format!("{value:.digits$}")
     } else {
@@ -295,10 +320,9 @@ fn latency(engine: &Engine, ask: &Ask) -> Vec<Line> {
         || said!("no limit of TPOT is given: all seats", "未给出 TPOT 上限：全部席位"),
         |limit_ms| {
             said!(
-                "largest B of {most} with step(B) + B · prompt ÷ {output} ≤ {limit} ms",
-                "满足 step(B) + B · 预填充 ÷ {output} ≤ {limit} ms 的最大 B，不超过 {most}",
+                "largest B of {most} with TPOT(B) ≤ {limit} ms",
+                "满足 TPOT(B) ≤ {limit} ms 的最大 B，不超过 {most}",
                 most = short(most),
-                output = ask.output,
                 limit = short(limit_ms),
             )
         },
@@ -335,14 +359,7 @@ fn latency(engine: &Engine, ask: &Ask) -> Vec<Line> {
             } else {
                 Err(too_slow(engine, ask))
             },
-            said!(
-                "step {step} ms + {batch} × prompt {prompt} ms ÷ {output}",
-                "步 {step} ms + {batch} × 预填充 {prompt} ms ÷ {output}",
-                step = short(ms(engine.step_s(ask, batch.max(1.0)))),
-                batch = short(batch.max(1.0)),
-                prompt = short(ms(engine.prompt_s(ask))),
-                output = ask.output,
-            ),
+            of_work(engine, engine.mixed(ask, batch.max(1.0))),
         ),
     ]
 }
@@ -399,7 +416,8 @@ fn capacity(engine: &Engine, ask: &Ask) -> Vec<Line> {
     let why = impossible(engine, ask);
     let or_why = |value: f64| why.clone().map_or(Ok(value), Err);
     let batch = engine.largest_batch(ask).max(1.0);
-    let (prompt_s, step_s) = (engine.prompt_s(ask), engine.step_s(ask, batch));
+    let (step_s, tpot_s) = (engine.step_s(ask, batch), engine.tpot_s(ask, batch));
+    let prompts = engine.prompts_per_s(ask);
     let output = f64::from(ask.output);
     let requests = engine.requests_per_s(ask, batch);
     let count = f64::from(engine.accelerators());
@@ -408,8 +426,12 @@ fn capacity(engine: &Engine, ask: &Ask) -> Vec<Line> {
             "prefill_req_s",
             Text { en: "prompts alone", zh: "仅预填充" },
             "req/s",
-            or_why(1.0 / prompt_s),
-            said!("1 ÷ {prompt} s", "1 ÷ {prompt} s", prompt = short(prompt_s)),
+            or_why(prompts),
+            said!(
+                "1 ÷ {prompt} s, any number in a step",
+                "1 ÷ {prompt} s，一步可含任意多个",
+                prompt = short(1.0 / prompts),
+            ),
         ),
         line(
             "decode_req_s",
@@ -432,12 +454,11 @@ fn capacity(engine: &Engine, ask: &Ask) -> Vec<Line> {
             "req/s",
             or_why(requests),
             said!(
-                "1 ÷ ({prompt} s + {output} × {step} s ÷ {batch})",
-                "1 ÷ ({prompt} s + {output} × {step} s ÷ {batch})",
-                prompt = short(prompt_s),
-                output = ask.output,
-                step = short(step_s),
+                "{batch} ÷ ({output} × TPOT {tpot} s)",
+                "{batch} ÷ ({output} × TPOT {tpot} s)",
                 batch = short(batch),
+                output = ask.output,
+                tpot = short(tpot_s),
             ),
         ),
         line(

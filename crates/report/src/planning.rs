@@ -79,7 +79,6 @@ const DEGREE: Text = Text { en: "tensor parallel {degree}", zh: "张量并行 {d
 const UNIT: Text = Text { en: "unit", zh: "单位" };
 const REFUSED: Text =
     Text { en: "tensor parallel {degree}: {why}", zh: "张量并行 {degree}：{why}" };
-const NO_VALUE: Text = Text { en: "{name}: n/a ({why})", zh: "{name}：n/a（{why}）" };
 const CAPACITY: Text = Text { en: "good requests", zh: "达标请求" };
 const BETWEEN: Text = Text { en: "lowest rate that missed", zh: "未达标的最低速率" };
 const ATTAINED: Text = Text { en: "attained", zh: "达标率" };
@@ -102,8 +101,8 @@ const WANTED: Text = Text {
 };
 const JUDGED: Text = Text {
     en: "The engine model's coefficients are usual ones unless --engine FILE brings fitted ones; \
-         Poisson arrivals, one length, no shared prefixes.",
-    zh: "引擎模型使用常见系数，除非用 --engine FILE 给出拟合结果；泊松到达，定长，无公共前缀。",
+         Poisson arrivals, lengths ± 25 %, no shared prefixes.",
+    zh: "引擎模型使用常见系数，除非用 --engine FILE 给出拟合结果；泊松到达，长度 ± 25 %，无公共前缀。",
 };
 const API: Text = Text { en: "Against a hosted API", zh: "与托管 API 对比" };
 const API_REQUEST: Text = Text { en: "a request at the API", zh: "API 单请求费用" };
@@ -196,18 +195,9 @@ fn formulas(page: &mut Document, plan: &Plan<'_>) {
     let Some(degree) = shown else { return };
     let Ok(lines) = &degree.bounds else { return };
     page.section("formulas", &lang.fill(FORMULAS, &[("degree", &degree.tensor_parallel)]));
-    for line in lines {
-        let name = lang.pick(line.name);
-        match &line.value {
-            Ok(_) => {
-                page.pair(line.name, lang.sentence(&line.formula));
-            }
-            Err(why) => {
-                let why = lang.sentence(why);
-                page.sentence(2, &lang.fill(NO_VALUE, &[("name", &name), ("why", &why)]));
-            }
-        }
-    }
+    let said =
+        |line: &Line| lang.sentence(line.value.as_ref().err().unwrap_or(&line.formula)).to_owned();
+    page.pairs(lines.iter().map(|line| (lang.pick(line.name).to_owned(), said(line))).collect());
 }
 
 fn predicted(page: &mut Document, plan: &Plan<'_>) {

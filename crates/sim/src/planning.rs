@@ -20,13 +20,13 @@ use crate::settings::{Settings, SettingsError};
 
 /// The shortest time that arrivals come for: below it a queue that grows slowly
 /// would not be seen.
-const SHORTEST_S: f64 = 60.0;
+const SHORTEST_S: f64 = 180.0;
 
 /// As many times as an answer takes.
 const ANSWERS: f64 = 10.0;
 
 /// Requests of one try at least and at most.
-const REQUESTS: (f64, f64) = (400.0, 6_000.0);
+const REQUESTS: (f64, f64) = (400.0, 8_000.0);
 
 /// The search ends when what met the objective and what missed it are so close.
 const CLOSE: f64 = 0.01;
@@ -40,11 +40,15 @@ const ALONE: f64 = 0.05;
 
 /// How much more may be under way at the end than in the middle, as a share of
 /// what came between: beyond it a queue grows for ever.
-const GROWS: f64 = 0.03;
+const GROWS: f64 = 0.01;
 
 /// Users of a load without an objective, as a multiple of the seats: all of them
 /// are taken at any time.
 const SATURATES: f64 = 1.25;
+
+/// How far lengths lie around those that were asked for: requests that are all
+/// alike begin and end together, as none do.
+const SPREAD: f64 = 0.25;
 
 /// The longest that a request may take: events count microseconds in 32 bits.
 const LONGEST: Span = Span::from_ms(4_000_000);
@@ -225,7 +229,12 @@ fn judged(records: &[Record], ask: &Ask, req_s: f64) -> Tried {
     }
 }
 
-/// Requests of the asked lengths, all with prompts of their own.
+/// The context that requests around these lengths need, tokens.
+pub fn context_of(ask: &Ask) -> u32 {
+    ((1.0 + SPREAD) * (f64::from(ask.input) + f64::from(ask.output))).ceil() as u32
+}
+
+/// Requests of lengths around the asked ones, all with prompts of their own.
 fn records(
     settings: &Settings,
     ask: &Ask,
@@ -234,8 +243,12 @@ fn records(
     seed: u64,
 ) -> Result<Vec<Record>, SettingsError> {
     let wrong = |rule: String| SettingsError::Together(rule);
+    // The longest of them must fit the context.
+    let room = f64::from(settings.context()) / (f64::from(ask.input) + f64::from(ask.output));
+    let spread = (room - 1.0).clamp(0.0, SPREAD);
     let lengths = |tokens: u32| {
-        Lengths::fixed(tokens).map_err(|error| wrong(format!("{tokens} tokens: {error}")))
+        let lengths = Lengths::uniform(tokens, spread);
+        lengths.map_err(|error| wrong(format!("{tokens} tokens: {error}")))
     };
     let spec = Spec {
         seed,

@@ -324,7 +324,8 @@ fn fitting(
             ask.input, ask.output, settings.model.name, settings.model.context
         ));
     }
-    let max_model_len = settings.max_model_len.unwrap_or(needed);
+    let usual = planning::context_of(ask).min(settings.model.context);
+    let max_model_len = settings.max_model_len.unwrap_or(usual);
     if needed > max_model_len {
         return Err(format!(
             "{} + {} tokens are {needed}, and max_model_len is {max_model_len}",

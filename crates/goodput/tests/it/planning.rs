@@ -64,7 +64,7 @@ fn without_flags_a_plan_is_of_a_chat_and_says_so_in_both_languages() {
         "512 prompt tokens → 256",
         "start ≤ 500",
         "SIMULATED",
-        "1 ÷ (",
+        "÷ (256 × TPOT",
     ] {
         assert!(told.out.contains(words), "{words} in\n{}", told.out);
     }
