@@ -4,6 +4,8 @@
 //! with what was drawn and what is found; `--wrong` tells of each that is not right,
 //! `--all` of each.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a command")]
+
 use std::ops::Range;
 use std::process::ExitCode;
 
