@@ -96,7 +96,7 @@ impl Scenario {
     /// away mends half of what is asked of a cause that is put in.
     pub fn has(&self, code: &str) -> bool {
         let of_code = |cause: &&Cause| cause.codes.contains(&code);
-        if self.labels.iter().any(|cause| of_code(cause)) {
+        if self.labels.iter().any(&of_code) {
             return true;
         }
         let shows = |cause: &Cause| {
