@@ -13,7 +13,7 @@ use measure::slo::{Quantity, Slo, Term};
 use measure::summary::{Summary, summarise};
 use measure::{At, PerSecond, Record, Span};
 use sim::client::{self, Observer, Surroundings, Watcher};
-use sim::{Audience, Begun, Cluster, Ended, Settings, StepReport};
+use sim::{Audience, Begun, Choice, Cluster, Ended, Settings, StepReport};
 use wire::exposition::Profile;
 use workload::arrival::Pace;
 use workload::prompt::{CacheRegime, PromptSource, RunNonce};
@@ -59,18 +59,18 @@ impl<F: FnMut(At, String)> Observer for Keep<F> {
 }
 
 impl<F: FnMut(At, String)> Audience for Keep<F> {
-    fn begun(&mut self, replica: usize, begun: &Begun) {
-        self.scraper.begun(replica, begun);
+    fn begun(&mut self, replica: usize, choice: Choice, begun: &Begun) {
+        self.scraper.begun(replica, choice, begun);
     }
 
-    fn tokens(&mut self, id: u64, at_ns: u64, tokens: u32) {
-        self.scraper.tokens(id, at_ns, tokens);
+    fn tokens(&mut self, choice: Choice, at_ns: u64, tokens: u32) {
+        self.scraper.tokens(choice, at_ns, tokens);
     }
 
-    fn ended(&mut self, replica: usize, ended: &Ended, at_ns: u64) {
+    fn ended(&mut self, replica: usize, choice: Choice, ended: &Ended, at_ns: u64) {
         self.queue_ns.push(ended.scheduled_ns - self.queued_ns[&ended.id]);
         self.prefill_ns.push(ended.first_token_ns - ended.scheduled_ns);
-        Audience::ended(&mut self.scraper, replica, ended, at_ns);
+        Audience::ended(&mut self.scraper, replica, choice, ended, at_ns);
     }
 
     fn step(&mut self, replica: usize, report: &StepReport) {
@@ -79,14 +79,15 @@ impl<F: FnMut(At, String)> Audience for Keep<F> {
 }
 
 impl<F: FnMut(At, String)> Watcher for Keep<F> {
-    fn submitted(&mut self, id: u64, arrived_ns: u64, queued_ns: u64, limit: u32) {
+    fn submitted(&mut self, id: u64, instants_ns: (u64, u64), limit: u32, choices: u8) {
+        let (arrived_ns, queued_ns) = instants_ns;
         self.queued_ns.insert(id, queued_ns);
         self.front_end_ns.push(queued_ns - arrived_ns);
-        self.scraper.submitted(id, arrived_ns, queued_ns, limit);
+        self.scraper.submitted(id, instants_ns, limit, choices);
     }
 
-    fn left(&mut self, id: u64, was_under_way: bool) {
-        self.scraper.left(id, was_under_way);
+    fn left(&mut self, id: u64, answers: u32) {
+        self.scraper.left(id, answers);
     }
 
     fn next_look_ns(&self) -> u64 {
