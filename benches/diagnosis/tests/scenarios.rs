@@ -62,3 +62,12 @@ fn of_healthy_runs_nothing_is_confirmed() {
         assert!(!found(&one).iter().any(sure), "{:?} in {}", found(&one), one.drawn);
     }
 }
+
+/// The page in docs is that of the file beside it.
+#[test]
+fn the_page_of_the_matrix_is_current() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/diagnosis-matrix");
+    let read = |end: &str| std::fs::read_to_string(format!("{docs}.{end}")).unwrap();
+    let result = serde_json::from_str(&read("json")).unwrap();
+    assert_eq!(read("md"), diagnosis::page::page(&result));
+}
