@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "at 0.9 of this throughput in an open loop P99 TTFT is far higher",
         "以该吞吐的 0.9 倍做开环压测，P99 TTFT 明显更高",
     ),
-    command: "goodput bench {target} --request-rate",
+    command: "for r in 1 2 4 8; do goodput bench {target} --request-rate $r --duration 30s; done",
     advice: &[Advice {
         text: text(
             "measure with arrivals that do not wait for answers",

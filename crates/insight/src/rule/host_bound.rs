@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "with recorded graphs TPOT falls; a smaller model has the same TPOT",
         "启用 CUDA graph 后 TPOT 下降；换更小的模型 TPOT 不变",
     ),
-    command: "goodput probe {target} --only output",
+    command: "for o in 1 16 64 256; do goodput bench {target} -c 1 -n 10 --osl $o; done",
     advice: &[
         Advice {
             text: text(

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         "with seats for what the KV cache holds more answers come",
         "把席位降到 KV 可容纳的数量后完成速率上升",
     ),
-    command: "goodput probe {target} --only ladder",
+    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
     advice: &[
         Advice {
             text: text(

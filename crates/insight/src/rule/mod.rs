@@ -259,8 +259,8 @@ mod tests {
     #[test]
     fn a_command_can_be_pasted_or_there_is_none() {
         let url = "http://h:8000/v1?a=1&b=2";
-        let probe = "goodput probe {target}";
-        let known = Some("goodput probe 'http://h:8000/v1?a=1&b=2'".to_owned());
+        let probe = "goodput bench {target}";
+        let known = Some("goodput bench 'http://h:8000/v1?a=1&b=2'".to_owned());
         assert_eq!(command(probe, false, url, "01J"), known);
         assert_eq!(command(probe, true, url, "01J"), None, "the embedded engine is gone");
         assert_eq!(command(probe, false, "engine model", "01J"), None);

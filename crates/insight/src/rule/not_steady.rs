@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     required: text("queue or KV usage still ramp", "队列或 KV 占用仍在爬升"),
     check: text("a run that is three times as long gives other figures", "延长三倍时长后数字不同"),
-    command: "goodput bench {target} --duration 3m --warmup 30s",
+    command: "goodput bench {target} --duration 3m --num-warmups 8",
     advice: &[Advice {
         text: text("run longer and leave the warm-up out", "延长压测并去掉预热段"),
         flags: &[],

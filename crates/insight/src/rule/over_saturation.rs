@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     required: text("the queue grows over the whole run", "队列在整个压测期间增长"),
     check: text("at half the rate the queue is gone", "速率减半后排队消失"),
-    command: "goodput probe {target} --only rates",
+    command: "for r in 1 2 4 8; do goodput bench {target} --request-rate $r --duration 30s; done",
     advice: &[
         Advice {
             text: text(

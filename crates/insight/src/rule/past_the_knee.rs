@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     required: text("seats or KV cache at their limit", "席位或 KV 到顶"),
     check: text("with a fifth less load goodput is higher", "负载降低五分之一后 goodput 上升"),
-    command: "goodput find {target}",
+    command: "for r in 1 2 4 8; do goodput bench {target} --request-rate $r --duration 30s; done",
     advice: &[Advice {
         text: text(
             "work where goodput is highest; fewer seats or a smaller token budget; batch work apart",

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "with so few seats that the KV cache stays below 90 % the stalls are gone",
         "减少席位使 KV 低于 90 % 后停顿消失",
     ),
-    command: "goodput probe {target} --only ladder",
+    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
     advice: &[
         Advice {
             text: text("let fewer run at once", "减少同时运行的请求"),

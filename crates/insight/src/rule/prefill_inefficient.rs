@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         "TTFT falls when the token budget of a step rises from 512 to 16 384",
         "把单步 token 预算从 512 提到 16384 后 TTFT 下降",
     ),
-    command: "goodput probe {target} --only lengths",
+    command: "for s in 128 512 2048; do goodput bench {target} -c 1 -n 10 --isl $s --osl 1 --prefix-cache none; done",
     advice: &[
         Advice {
             text: text("raise the token budget of a step", "提高单步 token 预算"),

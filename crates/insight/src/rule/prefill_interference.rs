@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "stalls get shorter with the token budget, and go without new prompts",
         "停顿随 token 预算缩短，没有新输入时消失",
     ),
-    command: "goodput probe {target} --only interference",
+    command: "goodput bench {target} --isl 64 --osl 256",
     advice: &[
         Advice {
             text: text(

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "TPOT with one, two and three drafted tokens on the same prompts",
         "在同样输入上比较草稿长度 1、2、3 的 TPOT",
     ),
-    command: "goodput bench {target} --concurrency 1",
+    command: "goodput bench {target} -c 1",
     advice: &[
         Advice {
             text: text("draft fewer tokens, or none", "减少或关闭草稿 token"),

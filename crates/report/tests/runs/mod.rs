@@ -124,7 +124,9 @@ fn found(first: bool) -> Finding {
         against: if first { Vec::new() } else { vec![waiting] },
         missing: if first { Vec::new() } else { vec![said!("the seat limit", "席位上限")] },
         experiment: said!("the jump stays with longer prompts", "输入变长后跳升处不变"),
-        command: first.then(|| "goodput probe http://127.0.0.1:8000 --only ladder".to_owned()),
+        command: first.then(|| {
+            "for c in 1 4 16 64; do goodput bench http://127.0.0.1:8000 -c $c; done".to_owned()
+        }),
         directions: vec![
             Direction {
                 text: said!("allow more requests at once", "提高可同时运行的请求数"),
