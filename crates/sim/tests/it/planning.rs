@@ -37,6 +37,48 @@ fn the_highest_rate_meets_the_objective_and_a_little_more_does_not() {
     assert_eq!(planned(&with(&[]), &ask).0, found);
 }
 
+/// An engine that reaches its peaks, takes nothing besides and has no objective
+/// to meet finishes what the bound says, but for the steps of its ends. Prompts of
+/// 1024 tokens that came whole would leave the memory idle in some steps and the
+/// arithmetic in others: a budget of a step's share of them spreads them evenly.
+#[test]
+fn a_perfect_engine_reaches_its_bound() {
+    let perfect = [
+        "compute_efficiency=1",
+        "memory_efficiency=1",
+        "step_overhead_us=0",
+        "host_overhead_us=0",
+        "request_overhead_us=0",
+        "frontend_overhead_us=0",
+        "frontend_token_us=0",
+        "output_overhead_us=0",
+        "max_num_seqs=64",
+    ];
+    let share = |input: u32, output: u32, budget: &str| {
+        let sets: Vec<&str> = perfect.iter().copied().chain([budget]).collect();
+        let (found, most) = planned(&with(&sets), &ask(input, output, ""));
+        found.met.unwrap().req_s / most
+    };
+    let short = share(128, 256, "max_num_batched_tokens=8192");
+    assert!((0.9..1.03).contains(&short), "{short}");
+    let even = share(1024, 128, "max_num_batched_tokens=592");
+    assert!((0.9..1.03).contains(&even), "{even}");
+    let whole = share(1024, 128, "max_num_batched_tokens=8192");
+    assert!(whole < 0.9 * even, "{whole} whole, {even} spread");
+}
+
+/// A queue that grows for ever keeps its TPOT: the rate is not what arrives.
+#[test]
+fn a_limit_of_tpot_alone_does_not_hide_a_queue() {
+    let settings = with(&["max_num_seqs=8"]);
+    let (found, most) = planned(&settings, &ask(512, 128, "tpot:50"));
+    let met = found.met.unwrap();
+    let (free, _) = planned(&settings, &ask(512, 128, ""));
+    let saturated = free.met.unwrap().req_s;
+    assert!(met.req_s <= 1.05 * saturated, "{} of {saturated}", met.req_s);
+    assert!(met.req_s <= most && found.missed.is_some_and(|missed| missed.grows), "{found:?}");
+}
+
 #[test]
 fn what_one_request_misses_no_load_meets() {
     let (found, _) = planned(&with(&[]), &ask(2048, 128, "ttft:10"));
