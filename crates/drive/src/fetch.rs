@@ -221,8 +221,16 @@ async fn connect(target: &Target) -> Result<Connection, OpenError> {
 }
 
 fn open(target: &Target, within: Span) -> Result<Connection, FetchError> {
+    within_runtime(within, connect(target))
+}
+
+/// Waits for a connection to be opened, so long.
+pub(crate) fn within_runtime(
+    within: Span,
+    opening: impl Future<Output = Result<Connection, OpenError>>,
+) -> Result<Connection, FetchError> {
     runtime()?.block_on(async {
-        match tokio::time::timeout(duration(within), connect(target)).await {
+        match tokio::time::timeout(duration(within), opening).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(FetchError::Unreachable(error.message)),
             Err(_) => Err(FetchError::Late(within)),

@@ -18,6 +18,7 @@ mod tap;
 mod timer;
 pub mod tls;
 pub mod tokenizer;
+pub mod transport;
 mod worker;
 
 pub use clock::{Clock, monotonic_ns};

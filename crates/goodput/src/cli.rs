@@ -4,11 +4,12 @@ mod serve;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use insight::probe::EXPERIMENTS;
 use measure::deployment::Deployment;
 use report::lang::Lang;
 
 use crate::command::{
-    bench, diagnose, engine_settings, explain, export, fit, import, planning,
+    bench, diagnose, engine_settings, explain, export, fit, import, planning, probe,
     report as report_command, runs, selftest, simulate, ui, what_if,
 };
 use crate::exit::{self, Exit};
@@ -92,6 +93,7 @@ fn command() -> Command {
                 .subcommand(Command::new("rm").about("Move a run to RUNS-DIR/.trash").arg(run_argument()).arg(runs_dir())),
         )
         .subcommand(plan_command())
+        .subcommand(probe_command())
         .subcommand(ui_command())
         .subcommand(
             Command::new("selftest")
@@ -250,6 +252,39 @@ fn plan(matches: &ArgMatches) -> Result<Exit, Failure> {
     })
 }
 
+const PROBE_EXAMPLES: &str = "\
+Examples:
+  goodput probe http://127.0.0.1:8000             all experiments, at most 8 requests in flight, 2 minutes
+  goodput probe URL --max-concurrency 64 --budget 5m --isl 1024 --osl 256
+  goodput probe URL --only baseline,lengths --json probe.json
+  goodput probe --set max_num_seqs=4              the same on the engine model, in virtual time
+
+It sends a few hundred requests at most, the most telling experiments first, stops on errors and at the
+second refusal (429, 503), waits as Retry-After asks, and keeps no run directory: --json has every figure.";
+
+fn probe_command() -> Command {
+    let experiments: Vec<&str> = EXPERIMENTS.iter().map(|entry| entry.name).collect();
+    let command = Command::new("probe")
+        .about("Short experiments that tell queue, prefill, decode, cache and network apart, from the client alone")
+        .after_help(PROBE_EXAMPLES)
+        .arg(Arg::new("address").value_name("URL").help("Address to probe, as --url; without one the engine model is probed in virtual time"))
+        .arg(Arg::new("budget").long("budget").value_name("D").help("Time for all experiments; what does not fit is left out and said [120s]"))
+        .arg(Arg::new("only").long("only").value_name("NAMES").help(format!("Experiments by commas [{}]", experiments.join(","))));
+    flags::add_named(command, probe::FLAGS)
+}
+
+fn probe(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let flags = || probe::FLAGS.iter().filter_map(|name| flags::named(name));
+    let settings = Settings::typed_of(matches, flags());
+    let mut settings = settings.with_environment(flags(), |name| std::env::var(name).ok());
+    if let Some(address) = text("address") {
+        settings.set("url", address.to_owned());
+    }
+    let (budget, only) = (text("budget"), text("only"));
+    probe::run(&probe::Arguments { settings: &settings, budget, only })
+}
+
 fn ui_command() -> Command {
     Command::new("ui")
         .about("Show runs, overlays, the playground and the glossary in a browser, from this machine")
@@ -380,6 +415,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             _ => unreachable!("clap asks for a subcommand"),
         },
         Some(("plan", matches)) => plan(matches),
+        Some(("probe", matches)) => probe(matches),
         Some(("ui", matches)) => ui::run(&ui::Arguments {
             host: &text(matches, "host").unwrap_or_default(),
             port: &text(matches, "port").unwrap_or_default(),

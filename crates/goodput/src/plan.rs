@@ -366,6 +366,11 @@ fn models(routing: &Routing) -> Vec<&str> {
     }
 }
 
+/// True where a flag names a target.
+pub(crate) fn names_target(settings: &Settings) -> bool {
+    ["url", "base-url", "host", "port"].iter().any(|flag| settings.has(flag))
+}
+
 fn address(reader: &mut Reader<'_>) -> Option<Address> {
     let settings = reader.settings;
     let endpoint = settings.text("endpoint").map(str::to_owned);

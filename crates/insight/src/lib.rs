@@ -10,6 +10,7 @@ pub mod fit;
 pub mod gaps;
 pub mod lint;
 pub mod missing;
+pub mod probe;
 pub mod rule;
 pub mod stage;
 pub mod symptom;

@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod metrics_page;
 pub mod number;
 pub mod planning;
+pub mod probe;
 pub mod signals;
 pub mod svg;
 pub mod terminal;

@@ -19,7 +19,7 @@ use measure::summary::{Steady, Summary, Throughput};
 use measure::undefined::Undefined;
 use serde_json::{Map, Value, json};
 
-pub use inside::diagnosis;
+pub use inside::{diagnosis, finding};
 pub use schema::schema;
 
 /// Version of the object's form.

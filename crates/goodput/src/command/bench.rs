@@ -92,7 +92,11 @@ fn measure(
     directory: RunDirectory,
 ) -> Result<Finished, Failure> {
     let plan = session.plan;
-    let job = Arc::new(job(session, schedule, nonce, &resolved));
+    let settings = session.settings;
+    let run_id = settings
+        .text("request-id-prefix")
+        .map_or_else(|| session.run_id.clone(), |prefix| prefix.trim_end_matches('-').to_owned());
+    let job = Arc::new(job(settings, plan, run_id, schedule, nonce, &resolved));
     let mut collector = None;
     let mut metrics = plan.metrics.as_ref().map(|metrics| collecting::plan(metrics, &resolved));
     let control = Control::default();
@@ -142,21 +146,20 @@ fn measure(
 }
 
 /// The owner of the models that `sim serve` lists.
-const OURS: &str = "goodput";
+pub(super) const OURS: &str = "goodput";
 
-fn job(
-    session: &Session<'_>,
+/// What is sent, and how: the one place where flags become requests.
+pub(super) fn job(
+    settings: &Settings,
+    plan: &Plan,
+    run_id: String,
     schedule: &Arc<Schedule>,
     nonce: RunNonce,
     resolved: &Resolved,
 ) -> Job {
-    let (settings, plan) = (session.settings, session.plan);
     let warmup = plan::warmup(plan, schedule);
     Job {
-        run_id: settings.text("request-id-prefix").map_or_else(
-            || session.run_id.clone(),
-            |prefix| prefix.trim_end_matches('-').to_owned(),
-        ),
+        run_id,
         schedule: Arc::clone(schedule),
         nonce,
         targets: resolved.targets.clone(),
@@ -198,7 +201,7 @@ pub(super) fn with_seed(mut settings: Settings) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-fn unresolved(why: Unresolved) -> Failure {
+pub(super) fn unresolved(why: Unresolved) -> Failure {
     match why {
         Unresolved::Usage(error) => error.into(),
         Unresolved::Unreachable(words) => Failure::new(Exit::Unreachable, words),

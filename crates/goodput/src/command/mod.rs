@@ -8,6 +8,7 @@ pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
 pub(crate) mod planning;
+pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod runs;
 pub(crate) mod selftest;

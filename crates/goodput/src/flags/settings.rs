@@ -105,18 +105,28 @@ impl Settings {
         environment: impl Fn(&str) -> Option<String>,
         read_config: impl Fn(&str) -> Result<String, UsageError>,
     ) -> Result<Self, UsageError> {
-        let mut settings = Self::typed_of(matches, BENCH.iter());
-        for flag in BENCH {
-            let variable = format!("GOODPUT_{}", flag.name.replace('-', "_").to_uppercase());
-            if let Some(value) = environment(&variable) {
-                settings.add(flag, split(flag, &value), Origin::Environment);
-            }
-        }
+        let typed = Self::typed_of(matches, BENCH.iter());
+        let mut settings = typed.with_environment(BENCH.iter(), environment);
         if let Some(path) = settings.text("config").map(str::to_owned) {
             settings.add_config(&path, &read_config(&path)?)?;
         }
         settings.add_use_case()?;
         Ok(settings)
+    }
+
+    /// The same with what the environment says of these flags.
+    pub(crate) fn with_environment(
+        mut self,
+        flags: impl Iterator<Item = &'static Flag>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        for flag in flags {
+            let variable = format!("GOODPUT_{}", flag.name.replace('-', "_").to_uppercase());
+            if let Some(value) = environment(&variable) {
+                self.add(flag, split(flag, &value), Origin::Environment);
+            }
+        }
+        self
     }
 
     /// What was typed of these flags, which the command has.

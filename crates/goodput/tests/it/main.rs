@@ -46,6 +46,8 @@ mod objectives;
 // Several workloads in one run.
 mod mix;
 mod pages;
+// `probe`: experiments without the server's metrics.
+mod probe;
 // `plan`, and what is said of the machines.
 mod planning;
 // Embeddings and rerank: answers without tokens.

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         "step over bound stays above 2 at another batch size",
         "换一个批大小后步长与下界之比仍大于 2",
     ),
-    command: "for o in 1 16 64 256; do goodput bench {target} -c 1 -n 10 --osl $o; done",
+    command: "goodput probe {target} --only ladder --max-concurrency 64",
     advice: &[Advice {
         text: text(
             "look at communication, launches and expert balance, in that order",

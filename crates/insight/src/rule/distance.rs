@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         "the time of a handshake is that part; a second request on the connection is quicker",
         "握手时间即为该部分；同连接的第二个请求更快",
     ),
-    command: "goodput bench {target} -c 1 -n 20 --isl 1 --osl 1",
+    command: "goodput probe {target} --only transport,baseline",
     advice: &[
         Advice {
             text: text(

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         "从到达到入队的时间超过 TTFT 的四分之一",
     ),
     check: text("GET /v1/models under load is slow too", "压测期间 GET /v1/models 同样变慢"),
-    command: "goodput bench {target} -c 1 -n 20 --isl 1 --osl 1",
+    command: "goodput probe {target} --only transport,ladder",
     advice: &[
         Advice {
             text: text("run more API or tokeniser processes", "增加 API 或分词进程"),

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
         "with twice the context the slope of TPOT over the batch doubles",
         "上下文加倍后 TPOT 对批的斜率翻倍",
     ),
-    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
+    command: "goodput probe {target} --only lengths,ladder,contexts --max-concurrency 64",
     advice: &[
         Advice {
             text: text(

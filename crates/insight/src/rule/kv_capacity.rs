@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         "with half the prompt length the concurrency at which TTFT jumps doubles",
         "把输入长度减半，TTFT 跳升处的并发数翻倍",
     ),
-    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
+    command: "goodput probe {target} --only lengths,ladder,contexts --max-concurrency 64",
     advice: &[
         Advice {
             text: text(

@@ -105,7 +105,12 @@ pub struct Case {
 
 impl Case {
     /// A case with its numbers.
-    fn new(confidence: Confidence, share: f64, says: Said, evidence: Vec<Evidence>) -> Self {
+    pub(crate) fn new(
+        confidence: Confidence,
+        share: f64,
+        says: Said,
+        evidence: Vec<Evidence>,
+    ) -> Self {
         let share = share.clamp(0.0, 1.0);
         Self { confidence, share, says, evidence, against: Vec::new(), missing: Vec::new() }
     }
@@ -117,7 +122,7 @@ impl Case {
     }
 
     /// What is missing to be sure.
-    fn missing(mut self, missing: impl IntoIterator<Item = Said>) -> Self {
+    pub(crate) fn missing(mut self, missing: impl IntoIterator<Item = Said>) -> Self {
         self.missing.extend(missing);
         self
     }
@@ -180,13 +185,20 @@ pub fn findings(view: &View<'_>, stages: &Stages) -> Vec<Finding> {
     found
 }
 
-fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
+fn finding(rule: &'static Rule, case: Case, view: &View<'_>) -> Finding {
     let engine = view.signals().and_then(|signals| signals.engine);
+    let facts = &view.summary.facts;
+    let command = command(rule.command, facts.simulated, &facts.target, &facts.run_id);
+    Finding { command, ..found(rule, case, engine) }
+}
+
+/// A case in the words of its rule, with the flags of an engine; the experiment
+/// is that of the rule, without its command.
+pub(crate) fn found(rule: &'static Rule, case: Case, engine: Option<&str>) -> Finding {
     let directions = rule.advice.iter().map(|advice| {
         let flag = advice.flags.iter().find(|(key, _)| Some(*key) == engine);
         Direction { text: advice.text.into(), flag: flag.map(|(_, flag)| (*flag).to_owned()) }
     });
-    let facts = &view.summary.facts;
     Finding {
         rule: rule.id,
         class: rule.class,
@@ -197,7 +209,7 @@ fn finding(rule: &Rule, case: Case, view: &View<'_>) -> Finding {
         against: case.against,
         missing: case.missing,
         experiment: rule.check.into(),
-        command: command(rule.command, facts.simulated, &facts.target, &facts.run_id),
+        command: None,
         directions: directions.collect(),
         improves: rule.improves,
         share: case.share,
@@ -213,7 +225,12 @@ const fn text(en: &'static str, zh: &'static str) -> Text {
 /// The command of an experiment with the run's names in it; none where there is
 /// none, or where it asks a target that is not there any more: the engine model
 /// of a simulated run ends with it.
-fn command(command: &str, simulated: bool, target: &str, run_id: &str) -> Option<String> {
+pub(crate) fn command(
+    command: &str,
+    simulated: bool,
+    target: &str,
+    run_id: &str,
+) -> Option<String> {
     let asks_target = command.contains("{target}");
     let gone = asks_target && (simulated || !target.starts_with("http"));
     if command.is_empty() || gone {

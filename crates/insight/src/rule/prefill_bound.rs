@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         "the slope of TTFT over the prompt's length is that of the peak at about 60 %",
         "TTFT 对输入长度的斜率约为峰值算力 60 % 对应的值",
     ),
-    command: "for s in 128 512 2048; do goodput bench {target} -c 1 -n 10 --isl $s --osl 1 --prefix-cache none; done",
+    command: "goodput probe {target} --only lengths",
     advice: &[
         Advice {
             text: text("compute in FP8 or FP4; check quality", "以 FP8/FP4 计算；需检查质量"),

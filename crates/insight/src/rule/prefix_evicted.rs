@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         "有命中但少于共享比例，且 KV 容量相对较小",
     ),
     check: text("with fewer different prefixes the hit rate recovers", "减少不同前缀后命中率恢复"),
-    command: "goodput bench {target} -c 1 -n 20 --prefix-cache warm",
+    command: "goodput probe {target} --only lengths,prefix",
     advice: &[
         Advice {
             text: text("give the KV cache more memory", "为 KV 缓存分配更多显存"),

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "on one replica the same prompt is quick the second time; through the router it is not: routing",
         "固定到一个副本时第二次变快，经路由则不变：问题在路由",
     ),
-    command: "goodput bench {target} -c 1 -n 20 --prefix-cache warm",
+    command: "goodput probe {target} --only lengths,prefix",
     advice: &[
         Advice {
             text: text("switch the prefix cache on", "启用前缀缓存"),

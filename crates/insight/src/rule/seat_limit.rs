@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
         "the concurrency at which TTFT jumps stays where it is when prompts are four times as long",
         "把输入长度增至四倍后，TTFT 跳升处的并发数不变",
     ),
-    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
+    command: "goodput probe {target} --only lengths,ladder,contexts --max-concurrency 64",
     advice: &[Advice {
         text: text(
             "allow more requests at once; TPOT grows with the batch",

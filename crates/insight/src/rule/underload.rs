@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         "with twice the load throughput doubles and latency stays",
         "负载翻倍时吞吐翻倍而延迟不变",
     ),
-    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
+    command: "goodput probe {target} --only ladder --max-concurrency 64",
     advice: &[
         Advice {
             text: text("raise the rate or the number of users", "提高到达速率或并发用户数"),

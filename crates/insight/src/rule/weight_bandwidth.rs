@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         "TPOT with eight users is below 1.2 times that with one",
         "8 并发的 TPOT 低于单并发的 1.2 倍",
     ),
-    command: "for c in 1 4 16 64; do goodput bench {target} -c $c -n $((10*c)); done",
+    command: "goodput probe {target} --only ladder --max-concurrency 64",
     advice: &[
         Advice {
             text: text("quantise the weights; check quality", "量化权重；需检查质量"),

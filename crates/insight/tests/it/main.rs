@@ -4,5 +4,6 @@
 mod causes;
 mod made;
 mod model;
+mod probe;
 mod stages;
 mod table;

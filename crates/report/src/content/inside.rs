@@ -198,7 +198,8 @@ pub(super) fn directions(page: &mut Document, summary: &Summary) {
     page.sentence(2, lang.pick(words::ASK_EXPLAIN));
 }
 
-fn finding(page: &mut Document, place: usize, finding: &Finding) {
+/// One finding, the how manieth.
+pub(crate) fn finding(page: &mut Document, place: usize, finding: &Finding) {
     let lang = page.lang;
     let label = format!("{place} {}", lang.pick(finding.confidence.text()));
     let says = lang.fill(

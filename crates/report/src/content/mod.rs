@@ -5,7 +5,7 @@
 
 mod beside;
 mod conditions;
-mod inside;
+pub(crate) mod inside;
 mod latency;
 mod result;
 

@@ -84,7 +84,7 @@ fn a_key_a_symbol_and_odd_spelling_lead_to_the_same_metric() {
 fn a_rule_is_found_by_its_id_and_by_its_code_and_is_in_the_list() {
     let rule = explain("seat_limit", Lang::En).expect("a rule");
     assert!(rule.starts_with("seat_limit (Q1) — all seats are taken\n"), "{rule}");
-    for part in ["queueing", "--max-num-seqs", "TTFT", "goodput bench URL"] {
+    for part in ["queueing", "--max-num-seqs", "TTFT", "goodput probe URL"] {
         assert!(rule.contains(part), "no {part} in\n{rule}");
     }
     assert_eq!(explain("q1", Lang::En), Some(rule));

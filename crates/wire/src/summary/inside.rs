@@ -190,7 +190,8 @@ pub(super) fn findings(inside: &Inside) -> Vec<Value> {
     inside.findings.iter().flatten().map(finding).collect()
 }
 
-fn finding(finding: &Finding) -> Value {
+/// A cause with its evidence.
+pub fn finding(finding: &Finding) -> Value {
     let directions = finding.directions.iter();
     let directions: Vec<Value> = directions
         .map(|direction| json!({"text": direction.text.en, "flag": direction.flag}))
