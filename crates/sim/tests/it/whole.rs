@@ -1,6 +1,8 @@
 //! Whole runs: a schedule and an engine.
 
-use measure::{Answer, Carries, FailureKind, NotSentKind, Outcome, PerSecond, Record, Span, Warnings};
+use measure::{
+    Answer, Carries, FailureKind, NotSentKind, Outcome, PerSecond, Record, Span, Warnings,
+};
 use sim::client::{self, Observer, Surroundings};
 use sim::{Cluster, Settings};
 use workload::arrival::Pace;
