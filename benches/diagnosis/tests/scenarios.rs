@@ -2,7 +2,7 @@
 
 use diagnosis::cause::CAUSES;
 use diagnosis::judge::{found, found_by_client};
-use diagnosis::scenario::{healthy, scenario};
+use diagnosis::scenario::{Scenario, healthy, scenario};
 use measure::finding::Confidence;
 
 #[test]
@@ -42,12 +42,21 @@ fn seeds_draw_every_kind() {
     assert_eq!(firsts.len(), CAUSES.len());
 }
 
+/// Rules for what the model does not have stay silent about what it has.
+fn are_seen_live(one: &Scenario) {
+    for found in found(one).iter().chain(&found_by_client(one)) {
+        let rule = insight::rule::find(found.rule).unwrap();
+        assert!(rule.seen_live, "{} in {}", rule.id, one.drawn);
+    }
+}
+
 /// A small part of the matrix, of seeds that rules may be tuned on. The whole is in
 /// docs/diagnosis-matrix.md.
 #[test]
 fn most_causes_are_named() {
     let (mut first, mut singles) = (0, 0);
     for one in (0..24).map(scenario).filter(|one| one.labels.len() == 1) {
+        are_seen_live(&one);
         singles += 1;
         let is_named = found(&one).first().is_some_and(|found| found.places(one.labels[0]));
         first += u32::from(is_named);
@@ -58,6 +67,7 @@ fn most_causes_are_named() {
 #[test]
 fn of_healthy_runs_nothing_is_confirmed() {
     for one in (0..8).map(healthy) {
+        are_seen_live(&one);
         let sure = |one: &diagnosis::judge::Found| one.confidence == Confidence::Confirmed;
         assert!(!found(&one).iter().any(sure), "{:?} in {}", found(&one), one.drawn);
     }

@@ -44,6 +44,13 @@ pub const SYMPTOMS: &[Row] = &[
             "prefix_not_hit",
             "front_end",
             "distance",
+            "upstream_queue",
+            "cautious_admission",
+            "quadratic_attention",
+            "image_encoding",
+            "grammar_compilation",
+            "kv_fetch",
+            "kv_handover",
         ],
     },
     Row {
@@ -57,7 +64,7 @@ pub const SYMPTOMS: &[Row] = &[
             en: "a lane for short requests, a limit for long prefills, routing by load, headroom",
             zh: "短请求通道、长预填充上限、按负载路由、留余量",
         },
-        rules: &["bursts", "head_of_line", "cold_start", "replica_imbalance"],
+        rules: &["bursts", "head_of_line", "cold_start", "replica_imbalance", "offload_thrash"],
     },
     Row {
         id: "tpot_high_ttft_normal",
@@ -76,6 +83,13 @@ pub const SYMPTOMS: &[Row] = &[
             "host_bound",
             "speculation_ineffective",
             "throttled",
+            "decode_compute_bound",
+            "expert_spread",
+            "expert_imbalance",
+            "tensor_parallel_bound",
+            "speculation_crowded",
+            "sampling_cost",
+            "slow_drift",
         ],
     },
     Row {
@@ -89,7 +103,16 @@ pub const SYMPTOMS: &[Row] = &[
             en: "a smaller token budget, disaggregation, more KV memory, graph sizes",
             zh: "减小 token 预算、PD 分离、更多 KV、graph 尺寸",
         },
-        rules: &["prefill_interference", "preemption_stalls", "proxy_buffering", "output_path"],
+        rules: &[
+            "prefill_interference",
+            "preemption_stalls",
+            "proxy_buffering",
+            "output_path",
+            "graph_miss",
+            "rank_lockstep",
+            "packet_loss",
+            "processor_contention",
+        ],
     },
     Row {
         id: "e2el_high",
@@ -137,7 +160,7 @@ pub const SYMPTOMS: &[Row] = &[
             en: "fewer seats or a smaller token budget, scheduling by SLO, separate pools",
             zh: "减少席位或 token 预算、SLO 感知调度、分池",
         },
-        rules: &["past_the_knee"],
+        rules: &["past_the_knee", "phase_mix"],
     },
     Row {
         id: "busy_mfu_low",
@@ -150,7 +173,13 @@ pub const SYMPTOMS: &[Row] = &[
             en: "decoding: normal, judge by MBU; communication: change TP or EP; gaps: graphs, asynchronous scheduling",
             zh: "解码属正常，看 MBU；通信：调整 TP/EP；间隙：CUDA graph、异步调度",
         },
-        rules: &["busy_but_useless", "weight_bandwidth"],
+        rules: &[
+            "busy_but_useless",
+            "weight_bandwidth",
+            "tensor_parallel_bound",
+            "expert_exchange",
+            "expert_imbalance",
+        ],
     },
     Row {
         id: "idle_latency_high",
@@ -165,7 +194,14 @@ pub const SYMPTOMS: &[Row] = &[
             en: "more API or tokeniser workers, graphs, asynchronous scheduling",
             zh: "更多 API/分词进程、CUDA graph、异步调度",
         },
-        rules: &["host_bound", "front_end", "client_bottleneck", "noisy_host"],
+        rules: &[
+            "host_bound",
+            "front_end",
+            "client_bottleneck",
+            "noisy_host",
+            "pipeline_bubbles",
+            "processor_contention",
+        ],
     },
     Row {
         id: "kv_full",
@@ -190,7 +226,7 @@ pub const SYMPTOMS: &[Row] = &[
             en: "raise the seat limit or the token budget",
             zh: "提高席位上限或 token 预算",
         },
-        rules: &["seat_limit", "prefill_backlog"],
+        rules: &["seat_limit", "prefill_backlog", "cautious_admission"],
     },
     Row {
         id: "prefix_hits_low",
@@ -212,7 +248,7 @@ pub const SYMPTOMS: &[Row] = &[
             en: "less TP and more DP, custom all-reduce, a better fabric",
             zh: "降低 TP、增加 DP、自定义 all-reduce、更好的互联",
         },
-        rules: &[],
+        rules: &["tensor_parallel_bound", "pipeline_bubbles", "expert_exchange", "rank_lockstep"],
     },
     Row {
         id: "cost_high",
@@ -222,7 +258,7 @@ pub const SYMPTOMS: &[Row] = &[
             en: "a larger batch up to the SLO's edge, FP8 or FP4, cheaper accelerators, offline work in the gaps",
             zh: "把批增大到 SLO 边缘、FP8/FP4、更便宜的卡、离线混跑",
         },
-        rules: &["kv_spare", "underload"],
+        rules: &["kv_spare", "underload", "cost_slack", "reserved_memory"],
     },
 ];
 

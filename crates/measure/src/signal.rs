@@ -80,6 +80,7 @@ signals! {
     QueueDepth "queue_depth" "requests" Gauge Sum "requests that wait for their first step, or for their next after a preemption" "等待调度的请求数（含被抢占后等待的）";
     QueueForCapacity "queue_for_capacity" "requests" Gauge Sum "requests that wait for a seat or for KV blocks" "因席位或 KV 块不足而等待的请求数";
     QueueDeferred "queue_deferred" "requests" Gauge Sum "requests that wait for an adapter, a grammar or a remote KV cache" "因适配器、语法或远端 KV 而等待的请求数";
+    AdmissionReserve "admission_reserve" "ratio" Gauge Mean "share of an answer's limit that is set aside when it is admitted" "准入时为输出上限预留的比例";
     Running "running" "requests" Gauge Sum "requests in the running batch" "运行中的请求数";
     SeatLimit "seat_limit" "requests" Fact Sum "the most requests that may run at once" "可同时运行的请求上限";
     TokenBudget "token_budget" "tokens" Fact Max "the most tokens of one step" "单步 token 预算";
@@ -111,6 +112,7 @@ signals! {
     Steps "steps" "steps" Counter Sum "steps of the engine" "引擎步数";
     StepTime "step_time_s" "s" Histogram Sum "time of a step" "单步时间";
     StepTokens "step_tokens" "tokens" Histogram Sum "tokens of a step" "单步 token 数";
+    EagerSteps "eager_steps" "steps" Counter Sum "decode steps without a recorded graph" "未使用 CUDA graph 的解码步数";
     EngineIdle "engine_idle_s" "s" Counter Sum "time in which the engine had nothing to do" "引擎空闲时间";
     HostCpu "host_cpu_s" "s" Counter Sum "processor time of the serving process" "服务进程 CPU 时间";
     Drafts "drafts" "drafts" Counter Sum "rounds of speculation" "推测解码轮数";
@@ -121,11 +123,18 @@ signals! {
     KvTransferTime "kv_transfer_time_s" "s" Histogram Sum "moving keys and values between engines or tiers" "KV 传输时间";
     KvTransferBytes "kv_transfer_bytes" "B" Counter Sum "bytes of keys and values moved between engines or tiers" "KV 传输字节数";
     KvTransferFailures "kv_transfer_failures" "transfers" Counter Sum "transfers of keys and values that failed" "失败的 KV 传输次数";
+    KvExpired "kv_expired" "requests" Counter Sum "requests whose keys and values nobody fetched in time" "KV 超时未被取走的请求数";
+    TransferQueue "transfer_queue" "requests" Gauge Sum "requests that wait for their keys and values from another engine" "等待从其他引擎接收 KV 的请求数";
+    KvLoadTime "kv_load_time_s" "s" Counter Sum "time of loading keys and values from host memory or a store" "从主机内存或外部存储取回 KV 的时间";
+    KvLoadBytes "kv_load_bytes" "B" Counter Sum "bytes of keys and values loaded from host memory or a store" "从主机内存或外部存储取回的 KV 字节数";
+    KvOffloadRefusals "kv_offload_refusals" "times" Counter Sum "times that host memory had no room for keys and values" "主机内存放不下 KV 的次数";
     GrammarQueue "grammar_queue" "requests" Gauge Sum "requests that wait for a grammar" "等待语法编译的请求数";
+    GrammarTime "grammar_time_s" "s" Histogram Sum "compiling a grammar" "语法编译时间";
     ImageQueries "image_queries" "items" Counter Sum "images looked up in the cache of prepared inputs" "多模态缓存查询数";
     ImageHits "image_hits" "items" Counter Sum "images found there" "多模态缓存命中数";
     ExpertBalance "expert_balance" "ratio" Gauge Mean "mean over largest load of the experts" "专家负载均衡度";
     RankSyncWait "rank_sync_wait_s" "s" Histogram Sum "waiting of data-parallel ranks for each other" "数据并行秩同步等待";
+    RankImbalance "rank_imbalance" "ratio" Histogram Sum "tokens of the fullest data-parallel rank over those of a mean one" "数据并行秩之间的 token 不均衡度";
     GpuBusy "gpu_busy" "ratio" Gauge Mean "share of the time in which some kernel ran" "有内核运行的时间比例";
     SmActive "sm_active" "ratio" Gauge Mean "share of the multiprocessors with work" "SM 活跃比例";
     TensorActive "tensor_active" "ratio" Gauge Mean "share of the peak of the matrix units" "张量单元活跃比例";

@@ -109,3 +109,31 @@ fn runs_side_by_side_are_compared_by_their_conditions_first() {
     differs(&faster, "requests a second asked for");
     differs(&warm, "state of the prefix cache");
 }
+
+/// The commands in an experiment: loops of a shell are taken apart, and numbers
+/// put in place of their variables.
+fn commands(experiment: &str) -> Vec<Vec<String>> {
+    let filled = experiment.replace("{target}", "http://127.0.0.1:9").replace("{run}", "latest");
+    let parts = filled.split(';').filter_map(|part| part.split("goodput ").nth(1));
+    let word = |word: &str| if word.contains('$') { "8".to_owned() } else { word.to_owned() };
+    parts.map(|part| part.split_whitespace().map(word).collect()).collect()
+}
+
+#[test]
+fn the_experiment_of_every_rule_is_a_command_that_exists() {
+    let workplace = Workplace::new();
+    let all = insight::RULES.iter().map(|rule| (rule.id, rule.command));
+    let distinct: std::collections::BTreeMap<&str, &str> =
+        all.map(|(id, command)| (command, id)).collect();
+    for (experiment, rule) in distinct {
+        let found = commands(experiment);
+        assert!(!found.is_empty(), "{rule}: {experiment}");
+        for mut command in found {
+            // Without a target that answers, the plan says whether it is one.
+            let is_load = command[0] == "bench";
+            command.push(if is_load { "--dry-run" } else { "--help" }.to_owned());
+            let told = workplace.run(&command);
+            assert_eq!(told.code, Some(0), "{rule}: {command:?}: {}", told.err);
+        }
+    }
+}

@@ -3,25 +3,42 @@
 mod bursts;
 mod busy_but_useless;
 mod cache_contamination;
+mod cautious_admission;
 mod client_bottleneck;
 mod cold_start;
+mod connection_limit;
+mod cost_slack;
+mod decode_compute_bound;
 mod deferred;
 mod distance;
 mod errors;
+mod expert_exchange;
+mod expert_imbalance;
+mod expert_spread;
 mod front_end;
+mod grammar_compilation;
+mod graph_miss;
 mod head_of_line;
 mod hidden_queue;
 mod host_bound;
+mod image_encoding;
 mod kv_admission;
 mod kv_bandwidth;
 mod kv_capacity;
+mod kv_fetch;
+mod kv_handover;
 mod kv_spare;
 mod kv_thrash;
+mod memory_edge;
 mod noisy_host;
 mod not_steady;
+mod offload_thrash;
 mod output_path;
 mod over_saturation;
+mod packet_loss;
 mod past_the_knee;
+mod phase_mix;
+mod pipeline_bubbles;
 mod preemption_stalls;
 mod prefill_backlog;
 mod prefill_bound;
@@ -30,20 +47,31 @@ mod prefill_interference;
 mod prefill_slowed;
 mod prefix_evicted;
 mod prefix_not_hit;
+mod processor_contention;
 mod proxy_buffering;
+mod quadratic_attention;
+mod rank_lockstep;
 mod ranking;
 mod replica_imbalance;
+mod reserved_memory;
+mod sampling_cost;
 mod seat_limit;
+mod shared_accelerator;
 mod signs;
+mod slow_drift;
+mod speculation_crowded;
 mod speculation_ineffective;
+mod tensor_parallel_bound;
 mod throttled;
 mod uncontrolled_lengths;
 mod underload;
+mod upstream_queue;
 mod weight_bandwidth;
 
 use measure::finding::{Class, Confidence, Direction, Evidence, Finding, From};
 use measure::metric::Text;
 use measure::said::Said;
+use measure::signal::Signal;
 use measure::stage::Stages;
 
 use crate::view::View;
@@ -147,27 +175,54 @@ pub static RULES: &[&Rule] = &[
     &deferred::RULE,
     &replica_imbalance::RULE,
     &head_of_line::RULE,
+    &upstream_queue::RULE,
+    &cautious_admission::RULE,
     &prefill_bound::RULE,
     &prefill_inefficient::RULE,
+    &quadratic_attention::RULE,
     &prefill_slowed::RULE,
     &prefix_not_hit::RULE,
     &prefix_evicted::RULE,
+    &image_encoding::RULE,
     &front_end::RULE,
+    &grammar_compilation::RULE,
+    &kv_fetch::RULE,
     &weight_bandwidth::RULE,
     &kv_bandwidth::RULE,
     &host_bound::RULE,
+    &graph_miss::RULE,
+    &decode_compute_bound::RULE,
     &prefill_interference::RULE,
     &preemption_stalls::RULE,
+    &expert_spread::RULE,
+    &expert_imbalance::RULE,
     &speculation_ineffective::RULE,
+    &speculation_crowded::RULE,
+    &sampling_cost::RULE,
     &output_path::RULE,
+    &slow_drift::RULE,
     &kv_capacity::RULE,
     &kv_thrash::RULE,
     &kv_spare::RULE,
+    &memory_edge::RULE,
+    &offload_thrash::RULE,
+    &reserved_memory::RULE,
+    &tensor_parallel_bound::RULE,
+    &pipeline_bubbles::RULE,
+    &expert_exchange::RULE,
+    &rank_lockstep::RULE,
+    &kv_handover::RULE,
     &throttled::RULE,
+    &processor_contention::RULE,
+    &shared_accelerator::RULE,
     &distance::RULE,
     &proxy_buffering::RULE,
+    &packet_loss::RULE,
+    &connection_limit::RULE,
     &past_the_knee::RULE,
     &busy_but_useless::RULE,
+    &cost_slack::RULE,
+    &phase_mix::RULE,
 ];
 
 /// The rule of this id or code.
@@ -262,6 +317,13 @@ fn client(what: Said, value: f64, unit: &'static str) -> Evidence {
 /// One that the server told.
 fn server(what: Said, value: f64, unit: &'static str) -> Evidence {
     number(what, value, unit, From::Server)
+}
+
+/// What the server told of a signal, by its name in the table of signals.
+fn told(view: &View<'_>, signal: Signal) -> Option<Evidence> {
+    let entry = signal.entry();
+    let unit = if entry.unit == "ratio" { "" } else { entry.unit };
+    view.signal(signal).map(|value| server(entry.name.into(), value, unit))
 }
 
 /// One that follows from model and accelerator.

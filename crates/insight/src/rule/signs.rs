@@ -1,7 +1,7 @@
 //! Signs that several rules look at.
 
 use measure::quantile;
-use measure::signal::{Signal, Signals};
+use measure::signal::{Role, Signal, Signals};
 use measure::stage::Stages;
 
 use crate::view::View;
@@ -242,6 +242,27 @@ pub(super) fn batch_gain(view: &View<'_>) -> Option<f64> {
 
 /// The gain from which on a larger batch is a remedy.
 pub(super) const BATCH_HELPS: f64 = 1.2;
+
+/// The least and the most of a signal over the accelerators that tell it; none
+/// with fewer than two.
+pub(super) fn spread(view: &View<'_>, signal: Signal) -> Option<(f64, f64)> {
+    let devices = view.instances(|role| role == Role::Device);
+    let each: Vec<f64> =
+        devices.filter_map(|device| device.readings.get(&signal)?.value()).collect();
+    let least = each.iter().copied().fold(f64::INFINITY, f64::min);
+    (each.len() >= 2).then(|| (least, each.iter().copied().fold(0.0, f64::max)))
+}
+
+/// Bytes between accelerators over the peak of their links, both directions. None
+/// where the accelerator was not named or nobody counts them.
+pub(super) fn link_share(view: &View<'_>) -> Option<f64> {
+    let bytes_s = view.signal(Signal::LinkBytes)?;
+    let each = 2.0 * view.deployment.accelerator.as_ref()?.link_bytes_per_s;
+    let devices = view.instances(|role| role == Role::Device);
+    let told = devices.filter(|one| one.readings.contains_key(&Signal::LinkBytes)).count();
+    let count = if told > 0 { told as f64 } else { f64::from(view.deployment.accelerators()?) };
+    (each > 0.0).then(|| bytes_s / (count * each))
+}
 
 /// How much a cause explains of what is wrong: its parts of TTFT, of TPOT and of
 /// the longest gaps, by how far each is from what is asked of it.

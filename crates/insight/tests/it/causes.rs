@@ -74,6 +74,10 @@ impl Known {
                 shown(&alone)
             ));
         }
+        // What needs evidence of its own is not guessed from latencies.
+        if let Some(unseen) = found.iter().chain(&alone).find(|one| !one.seen_live) {
+            problems.push(format!("{}: {} {}", self.name, unseen.rule, unseen.says.en));
+        }
         if alone.iter().any(|one| one.confidence == Confidence::Confirmed && one.rule != "errors") {
             problems.push(format!(
                 "{}: sure without the server\n      {}",
@@ -348,5 +352,6 @@ fn a_sound_run_has_no_confirmed_cause() {
         let sick: Vec<&Finding> =
             found.iter().filter(|one| one.confidence == Confidence::Confirmed).collect();
         assert!(sick.is_empty(), "{rate} {lengths:?}: {}", shown(&found));
+        assert!(found.iter().all(|one| one.seen_live), "{rate} {lengths:?}: {}", shown(&found));
     }
 }

@@ -7,3 +7,4 @@ mod model;
 mod probe;
 mod stages;
 mod table;
+mod unseen;

@@ -30,6 +30,7 @@ pub(crate) struct Truth {
 }
 
 /// What a run gave.
+#[derive(Clone)]
 pub(crate) struct Ran {
     pub(crate) truth: Truth,
     pub(crate) records: Vec<Record>,

@@ -21,6 +21,46 @@ fn ids_and_codes_are_unique_and_found() {
     }
 }
 
+/// The rule base's table, family by family.
+const CODES: &[(char, usize)] =
+    &[('V', 9), ('Q', 10), ('P', 10), ('D', 14), ('K', 6), ('C', 5), ('H', 3), ('N', 4), ('E', 4)];
+
+#[test]
+fn the_rule_base_is_there_whole_and_in_its_order() {
+    let listed = |(family, count): &(char, usize)| {
+        (1..=*count).map(|number| format!("{family}{number}")).collect::<Vec<_>>()
+    };
+    let codes: Vec<String> = CODES.iter().flat_map(listed).collect();
+    assert_eq!(codes.len(), 65);
+    let sorted = |mut codes: Vec<String>| {
+        codes.sort();
+        codes
+    };
+    let ours: Vec<String> = RULES.iter().map(|rule| rule.code.to_owned()).collect();
+    assert_eq!(sorted(ours), sorted(codes));
+    let families: String = RULES.iter().filter_map(|rule| rule.code.chars().next()).collect();
+    let order: String = CODES.iter().flat_map(|(family, n)| vec![*family; *n]).collect();
+    assert_eq!(families, order);
+}
+
+/// Flags of `vllm serve`; the first line says which version's and how they were
+/// found.
+const VLLM: &str = include_str!("../flags/vllm.txt");
+
+#[test]
+fn every_flag_of_vllm_is_one_that_it_takes() {
+    let known: BTreeSet<&str> = VLLM.lines().skip(1).collect();
+    assert!(known.len() > 300 && VLLM.starts_with("# "));
+    for rule in RULES {
+        for (engine, flags) in rule.advice.iter().flat_map(|advice| advice.flags) {
+            let names = flags.split([' ', ',']).filter(|word| word.starts_with("--"));
+            if *engine == "vllm" {
+                names.for_each(|name| assert!(known.contains(name), "{}: {name}", rule.id));
+            }
+        }
+    }
+}
+
 #[test]
 fn every_rule_has_its_words_in_both_languages() {
     for rule in RULES {

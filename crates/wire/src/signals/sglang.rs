@@ -34,6 +34,10 @@ const ENTRIES: &[Entry] = &[
     ),
     of(Signal::QueueForCapacity, &[told(&[all("sglang:num_queue_reqs")])]),
     of(Signal::QueueDeferred, &[told(&[all("sglang:num_grammar_queue_reqs")])]),
+    of(Signal::AdmissionReserve, &[told(&[all("sglang:new_token_ratio")])]).trap(
+        "Of the answers' limits, and falls by itself while nothing is retracted.",
+        "相对于输出上限；只要没有回退就会自行下降。",
+    ),
     of(Signal::Running, &[told(&[all("sglang:num_running_reqs")])]),
     of(Signal::KvUsage, &[told(&[all("sglang:token_usage")])]).trap(
         "The fullest of its pools; what can be evicted counts as free.",
@@ -120,6 +124,7 @@ const ENTRIES: &[Entry] = &[
     of(Signal::StepTime, &[pair(all("sglang:forward_execution_seconds_total"), all(PASSES))]),
     of(Signal::StepTokens, &[pair(all("sglang:realtime_tokens_total"), all(PASSES))])
         .trap("Cached tokens of prompts are among them.", "包含命中缓存的输入 token。"),
+    of(Signal::EagerSteps, &[told(&[only(PASSES, "mode", &["decode_none"])])]),
     of(Signal::EngineIdle, &[told(&[all("sglang:scheduler_idle_seconds_total")])]),
     of(
         Signal::HostCpu,
@@ -152,9 +157,24 @@ const ENTRIES: &[Entry] = &[
         ])],
     )
     .exposed_by("--disaggregation-mode"),
+    of(
+        Signal::TransferQueue,
+        &[told(&[
+            all("sglang:num_decode_transfer_queue_reqs"),
+            all("sglang:num_decode_prealloc_queue_reqs"),
+        ])],
+    )
+    .exposed_by("--disaggregation-mode"),
+    of(Signal::KvLoadTime, &[sum(&[all("sglang:load_back_duration_seconds")])])
+        .exposed_by("--enable-hierarchical-cache"),
+    of(Signal::KvLoadBytes, &[told(&[all("sglang:load_back_bytes_total")])])
+        .exposed_by("--enable-hierarchical-cache"),
     of(Signal::GrammarQueue, &[told(&[all("sglang:num_grammar_queue_reqs")])]),
+    of(Signal::GrammarTime, &[told(&[all("sglang:grammar_compilation_time_seconds")])]),
     of(Signal::ExpertBalance, &[told(&[all("sglang:eplb_balancedness")])])
         .exposed_by("--enable-eplb"),
     of(Signal::RankSyncWait, &[told(&[all("sglang:dp_attention_sync_wait_seconds")])])
+        .exposed_by("--enable-dp-attention"),
+    of(Signal::RankImbalance, &[told(&[all("sglang:dp_attention_token_imbalance_ratio")])])
         .exposed_by("--enable-dp-attention"),
 ];

@@ -426,6 +426,11 @@ fn what_the_engine_model_writes_has_every_family_that_its_table_names_first() {
         "bootstrap",
         "eplb",
         "dp_",
+        "new_token_ratio",
+        "grammar_compilation",
+        "load_back",
+        "prealloc",
+        "expired",
     ];
     for profile in Profile::ALL {
         let (facts, http) = (Facts::default(), Http::default());

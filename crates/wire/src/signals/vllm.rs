@@ -161,6 +161,21 @@ const ENTRIES: &[Entry] = &[
     .exposed_by("--kv-transfer-config"),
     of(Signal::KvTransferFailures, &[told(&[all("vllm:nixl_num_failed_transfers_total")])])
         .exposed_by("--kv-transfer-config"),
+    of(Signal::KvExpired, &[told(&[all("vllm:nixl_num_kv_expired_reqs_total")])])
+        .exposed_by("--kv-transfer-config")
+        .trap("Counted on the engine that computed the prompt.", "在执行预填充的引擎上计数。"),
+    of(Signal::KvLoadTime, &[told(&[all("vllm:kv_offload_load_time_total")])])
+        .exposed_by("--kv-offloading-size"),
+    of(Signal::KvLoadBytes, &[told(&[all("vllm:kv_offload_load_bytes_total")])])
+        .exposed_by("--kv-offloading-size"),
+    of(
+        Signal::KvOffloadRefusals,
+        &[told(&[
+            all("vllm:kv_offload_allocation_failure_total"),
+            all("vllm:kv_offload_stores_skipped_total"),
+        ])],
+    )
+    .exposed_by("--kv-offloading-size"),
     of(Signal::ImageQueries, &[told(&[all("vllm:mm_cache_queries_total")])]),
     of(Signal::ImageHits, &[told(&[all("vllm:mm_cache_hits_total")])]),
 ];
