@@ -120,6 +120,9 @@ trait Tell {
     fn turn_elsewhere(&mut self) -> bool {
         false
     }
+
+    /// Forgets where it was led: something else may answer by now.
+    fn begin_anew(&mut self) {}
 }
 
 /// A run's collectors at work.
@@ -144,18 +147,23 @@ impl Collector {
     /// # Errors
     /// A thread cannot be made.
     pub fn start(plan: Plan) -> std::io::Result<Self> {
-        Self::telling(plan, None)
+        Self::begin(plan, None)
     }
 
-    /// As [`Self::start`], and each reading is told as it comes, with instants of
-    /// [`Self::clock`].
+    /// As [`Self::start`], but each reading is told as it comes, with instants of
+    /// [`Self::clock`], and is not kept; and a place that refuses is asked again,
+    /// for something else may answer there by then.
     ///
     /// # Errors
     /// A thread cannot be made.
-    pub fn telling(plan: Plan, news: Option<Sender<News>>) -> std::io::Result<Self> {
+    pub fn telling(plan: Plan, news: Sender<News>) -> std::io::Result<Self> {
+        Self::begin(plan, Some(news))
+    }
+
+    fn begin(plan: Plan, news: Option<Sender<News>>) -> std::io::Result<Self> {
         let Plan { places, interval, secrets } = plan;
         let clock = Clock::starting_in(Span::ZERO);
-        let most_values = MOST_VALUES / places.len().max(1);
+        let most_values = if news.is_some() { 0 } else { MOST_VALUES / places.len().max(1) };
         let (read, all_read) = channel();
         let (mut watched, mut queried) = (Vec::new(), Vec::new());
         for place in places {
@@ -258,7 +266,13 @@ impl Watch {
             }
             Place::Nvml { .. } => match nvml::Devices::open() {
                 Ok(mut devices) => self.watch(&mut devices, &mut keeper),
-                Err(reason) => keeper.fail(self.clock.now(), reason),
+                Err(reason) => {
+                    let now = self.clock.now();
+                    if !place.is_found() {
+                        self.tell(now, || Err(reason.clone()));
+                    }
+                    keeper.fail(now, reason);
+                }
             },
             // It is asked at the end, and has no thread.
             Place::PrometheusServer(..) => {}
@@ -272,8 +286,11 @@ impl Watch {
         loop {
             let gave_up = self.take(place, due_at, keeper);
             self.read = None;
-            if gave_up {
+            if gave_up && self.news.is_none() {
                 return;
+            }
+            if gave_up {
+                place.begin_anew();
             }
             // Instants that passed while it was read are left out.
             let now = self.clock.now();

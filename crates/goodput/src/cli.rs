@@ -1,6 +1,7 @@
 //! The command line: subcommands, their arguments, and who runs them.
 
 mod serve;
+mod watch;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -95,6 +96,7 @@ fn command() -> Command {
         .subcommand(plan_command())
         .subcommand(probe_command())
         .subcommand(ui_command())
+        .subcommand(watch::command())
         .subcommand(
             Command::new("selftest")
                 .about("Find what the instrument itself errs by on this machine, and store it")
@@ -423,6 +425,7 @@ fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
             token: text(matches, "token").or_else(|| std::env::var("GOODPUT_UI_TOKEN").ok()),
             lang: lang(text(matches, "lang").as_deref())?,
         }),
+        Some(("watch", matches)) => watch::run(matches),
         Some(("selftest", matches)) => selftest::run(
             matches.get_flag("quick"),
             text(matches, "runs-dir").as_deref(),

@@ -76,7 +76,11 @@ fn place(asked: &Asked, metrics: &Metrics, resolved: &Resolved) -> Place {
 }
 
 fn found(target: &Target, resolved: &Resolved) -> Exporter {
-    let target = Target { url: target.url.with_path(USUAL), tls: Arc::clone(&target.tls) };
+    // An address that ends so is already that of the metrics.
+    let own = target.url.path.as_str();
+    let is_of_metrics = own.split('?').next().is_some_and(|path| path.ends_with(USUAL));
+    let path = if is_of_metrics { own } else { USUAL };
+    let target = Target { url: target.url.with_path(path), tls: Arc::clone(&target.tls) };
     let name = match resolved.embedded {
         // Its port is another one each time.
         Some(_) => EMBEDDED.to_owned(),

@@ -102,6 +102,11 @@ pub(crate) fn wall_time() -> (u64, String) {
     (since.as_millis() as u64, rfc3339(since.as_secs(), since.subsec_micros()))
 }
 
+/// The same of so many milliseconds since 1970.
+pub(crate) fn date(ms: u64) -> String {
+    rfc3339(ms / 1_000, (ms % 1_000) as u32 * 1_000)
+}
+
 /// Days-to-date by the civil calendar (H. Hinnant, "chrono-compatible
 /// low-level date algorithms").
 fn rfc3339(seconds: u64, micros: u32) -> String {

@@ -133,16 +133,9 @@ fn served(
     headers: Vec<(String, String)>,
     secrets: Secrets,
 ) -> Result<Resolved, Unresolved> {
-    // Whatever stands in the query of an address may be a key.
     let mut secrets = secrets;
     for part in address.urls.iter().chain(&address.endpoint) {
-        for pair in part.split_once('?').map_or("", |(_, query)| query).split('&') {
-            if let Some((name, value)) = pair.split_once('=')
-                && name != "api-version"
-            {
-                secrets.add(value);
-            }
-        }
+        hide_query(part, &mut secrets);
     }
     let trust = trust(settings)?;
     let tls = tls::client_config(&trust).map_err(|error| UsageError::new("TLS", error))?;
@@ -192,6 +185,37 @@ fn served(
         context: listed.as_ref().and_then(|model| model.context),
         engine: listed.and_then(|model| model.owner).filter(|_| !given),
         root,
+        headers,
+        secrets,
+        embedded: None,
+    })
+}
+
+/// Whatever stands in the query of an address may be a key.
+fn hide_query(address: &str, secrets: &mut Secrets) {
+    for pair in address.split_once('?').map_or("", |(_, query)| query).split('&') {
+        if let Some((name, value)) = pair.split_once('=')
+            && name != "api-version"
+        {
+            secrets.add(value);
+        }
+    }
+}
+
+/// A server that is watched and asked for nothing but its metrics.
+pub(crate) fn watched(settings: &Settings, address: &str) -> Result<Resolved, UsageError> {
+    let (headers, mut secrets) = headers(settings, Api::OpenaiChat, false)?;
+    hide_query(address, &mut secrets);
+    let tls = tls::client_config(&trust(settings)?);
+    let tls = tls.map_err(|error| UsageError::new("TLS", error))?;
+    let url = Url::parse(address).map_err(|error| UsageError::new("URL", error))?;
+    Ok(Resolved {
+        shown: storable_url(address),
+        targets: vec![Target { url, tls }],
+        model: String::new(),
+        engine: None,
+        context: None,
+        root: String::new(),
         headers,
         secrets,
         embedded: None,

@@ -15,6 +15,7 @@ pub mod rule;
 pub mod stage;
 pub mod symptom;
 pub mod view;
+pub mod watch;
 
 use measure::Record;
 use measure::definition::{Definition, GOODPUT};

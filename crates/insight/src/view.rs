@@ -48,6 +48,9 @@ pub struct View<'a> {
     pub bounds: Option<Bounds>,
     /// How far from what is asked of it each latency is.
     pub wrong: Wrong,
+    /// True of a server under the load of others: what clients see is not known,
+    /// and what the server sees stands for it.
+    pub is_watched: bool,
 }
 
 /// The most gaps that are looked at: a sample of the streams says the same.
@@ -56,6 +59,21 @@ const MOST_GAPS: usize = 300_000;
 impl<'a> View<'a> {
     /// The view of a run.
     pub fn new(summary: &'a Summary, records: &'a [Record], deployment: &'a Deployment) -> Self {
+        Self::of(summary, records, deployment, false)
+    }
+
+    /// The view of a server that is watched, by the signals of a summary in which
+    /// nothing was sent.
+    pub fn watched(summary: &'a Summary, deployment: &'a Deployment) -> Self {
+        Self::of(summary, &[], deployment, true)
+    }
+
+    fn of(
+        summary: &'a Summary,
+        records: &'a [Record],
+        deployment: &'a Deployment,
+        is_watched: bool,
+    ) -> Self {
         let timed: Vec<Timed<'a>> = records
             .iter()
             .map(|record| Timed::new(record, &GOODPUT, summary.facts.settings))
@@ -75,6 +93,7 @@ impl<'a> View<'a> {
             steps: Vec::new(),
             bounds: None,
             wrong: Wrong::default(),
+            is_watched,
         };
         let streams = view.streams();
         view.mixture = mixture(&streams, &view.newcomers());
@@ -189,8 +208,11 @@ impl<'a> View<'a> {
         self.server_ms(Signal::PrefillTime).or_else(|| self.mean(|seen| seen.timings.prefill_ms))
     }
 
-    /// Mean TTFT from the send, ms.
+    /// Mean TTFT from the send, ms; the server's own where it is only watched.
     pub fn ttft_ms(&self) -> Option<f64> {
+        if self.is_watched {
+            return self.server_ms(Signal::ServerTtft);
+        }
         self.mean(|seen| seen.ttft_ms)
     }
 
@@ -252,8 +274,12 @@ impl<'a> View<'a> {
         Some(completed * lived_ms.max(0.0) / 1e3 * (input + output / 2.0))
     }
 
-    /// Requests in flight at a time by Little's law: X · E2E.
+    /// Requests in flight at a time by Little's law: X · E2E; those that the
+    /// server has where it is only watched.
     pub fn in_flight(&self) -> Option<f64> {
+        if self.is_watched {
+            return Some(self.signal(Signal::Running)? + self.signal(Signal::QueueDepth)?);
+        }
         let e2el_ms = self.mean(|seen| seen.e2el_ms)?;
         Some(self.summary.load.completed_rps? * e2el_ms / 1e3)
     }

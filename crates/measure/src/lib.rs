@@ -39,6 +39,7 @@ pub mod undefined;
 pub mod unit;
 pub mod use_case;
 pub mod validity;
+pub mod watch;
 pub mod window;
 
 pub use outcome::{Blame, FailureKind, NotSentKind, Outcome};

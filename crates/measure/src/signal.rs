@@ -352,6 +352,13 @@ impl Signals {
         }
     }
 
+    /// The level at which a gauge was last told.
+    pub fn latest(&self, signal: Signal) -> Option<f64> {
+        let gauge = self.gauge(signal)?;
+        let last = self.series.get(&signal).and_then(|series| series.last());
+        Some(last.map_or(gauge.last, |(_, level)| *level))
+    }
+
     /// What a histogram took in.
     pub fn taken(&self, signal: Signal) -> Option<&Taken> {
         match self.readings.get(&signal)? {

@@ -21,3 +21,4 @@ pub mod signals;
 pub mod svg;
 pub mod terminal;
 pub mod threshold;
+pub mod watch;

@@ -33,3 +33,4 @@ mod timeline;
 pub mod tokenize;
 pub mod truth;
 pub mod url;
+pub mod watch;

@@ -29,12 +29,14 @@ pub(super) struct Asked<'a> {
     line: Line<'a>,
     path: String,
     has_key: bool,
+    is_found: bool,
     may_turn: bool,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(exporter: &'a Exporter, within: Span) -> Self {
         let Exporter { target, headers, is_found, .. } = exporter;
+        let is_found = *is_found;
         let line = Line {
             limit: BODY_LIMIT,
             stays: true,
@@ -42,7 +44,7 @@ impl<'a> Asked<'a> {
             ..Line::new(target, headers, within)
         };
         let path = target.url.path.clone();
-        Self { line, path, has_key: !headers.is_empty(), may_turn: *is_found }
+        Self { line, path, has_key: !headers.is_empty(), is_found, may_turn: is_found }
     }
 
     /// The path of a redirect that stays at this server.
@@ -98,5 +100,10 @@ impl Tell for Asked<'_> {
     fn turn_elsewhere(&mut self) -> bool {
         ELSEWHERE.clone_into(&mut self.path);
         std::mem::take(&mut self.may_turn)
+    }
+
+    fn begin_anew(&mut self) {
+        self.path.clone_from(&self.line.target.url.path);
+        self.may_turn = self.is_found;
     }
 }

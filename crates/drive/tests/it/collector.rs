@@ -302,7 +302,7 @@ fn each_reading_is_told_as_it_comes() {
         .unwrap();
     let (outlet, news) = std::sync::mpsc::channel();
     let plan = plan_every(Span::from_ms(300), Place::Exporter(exporter(&server.url())));
-    let collector = Collector::telling(plan, Some(outlet)).unwrap();
+    let collector = Collector::telling(plan, outlet).unwrap();
     let told: Vec<_> = news.iter().take(3).collect();
     assert!(told.iter().all(|news| news.source == "it"));
     assert!(told.windows(2).all(|pair| pair[0].at < pair[1].at));
@@ -310,4 +310,24 @@ fn each_reading_is_told_as_it_comes() {
     assert_eq!(kinds, [true, false, true]);
     assert!(told[2].at <= collector.clock().now());
     collector.finish(Clock::starting_in(Span::ZERO));
+}
+
+#[test]
+fn who_is_told_of_each_reading_hears_of_a_place_that_refused_before() {
+    let count = AtomicU32::new(0);
+    let server = Server::start_scripted(move |request: &Request| match request.path() {
+        "/login" => Script::whole(200, "text/html", "<html>log in</html>"),
+        _ if count.fetch_add(1, Ordering::Relaxed) == 0 => redirect("/login"),
+        _ => text("x 1\n"),
+    })
+    .unwrap();
+    let (outlet, news) = std::sync::mpsc::channel();
+    let plan = plan_every(Span::from_ms(300), Place::Exporter(exporter(&server.url())));
+    let collector = Collector::telling(plan, outlet).unwrap();
+    let told: Vec<_> = news.iter().take(2).map(|news| news.reading).collect();
+    let why = told[0].as_ref().unwrap_err();
+    assert!(why.contains("HTML"), "{why}");
+    assert!(told[1].is_ok(), "it is asked where it was asked at first");
+    let source = one(collector.finish(Clock::starting_in(Span::ZERO)));
+    assert!(source.scrapes.len() <= 2, "what is told is not kept");
 }

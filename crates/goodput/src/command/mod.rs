@@ -16,4 +16,5 @@ mod session;
 pub(crate) mod sim;
 pub(crate) mod simulate;
 pub(crate) mod ui;
+pub(crate) mod watch;
 pub(crate) mod what_if;

@@ -28,16 +28,16 @@ pub(crate) struct Asked {
 
 /// A reading takes a part of the distance to the next one, and less than this is
 /// no time for it.
-const SHORTEST: Span = Span::from_ms(100);
+pub(crate) const SHORTEST: Span = Span::from_ms(100);
 
 /// Gauges that are looked at less often say nothing.
-const LONGEST: Span = Span::from_ms(60_000);
+pub(crate) const LONGEST: Span = Span::from_ms(60_000);
 
 /// How an address of a Prometheus server begins.
 const PROMETHEUS: &str = "prometheus:";
 
 /// Reads the flags; none where no metrics are to be read.
-pub(super) fn metrics(reader: &mut Reader<'_>) -> Option<Metrics> {
+pub(crate) fn metrics(reader: &mut Reader<'_>) -> Option<Metrics> {
     let settings = reader.settings;
     if settings.is_on("no-metrics") {
         let others = ["metrics-url", "metrics-header", "metrics-interval", "nvml"];

@@ -78,3 +78,5 @@ mod truth;
 mod use_cases;
 // `ui`: the local web page.
 mod ui;
+// `watch`: a server under the load of others.
+mod watch;

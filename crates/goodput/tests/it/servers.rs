@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fake::{Config, EngineConfig, Routes, Script, Server};
+use fake::engine::Anchor;
+use fake::{Config, EngineConfig, Listen, Modelled, ModelledConfig, Routes, Script, Server};
 
 /// An engine that is quick: 10 ms to the first token, 2 ms between tokens.
 pub(crate) fn engine() -> Server {
@@ -13,6 +14,12 @@ pub(crate) fn engine() -> Server {
         ..EngineConfig::default()
     };
     Server::start(Config { engine, ..Config::default() }).unwrap()
+}
+
+/// The engine model, on the real clock.
+pub(crate) fn modelled() -> Server {
+    let model = Modelled::new(ModelledConfig::default(), Anchor::now()).unwrap();
+    Server::start_with(Listen::default(), model).unwrap()
 }
 
 /// An engine that takes 800 ms to the first token: a client on a busy machine

@@ -47,6 +47,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
+    if view.is_watched {
+        return by_queue(view);
+    }
     if !signs::grows(view) {
         return None;
     }
@@ -91,4 +94,36 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         (!grows_inside).then(|| said!("the server's queue over time", "服务端队列随时间的变化"));
     let share = signs::explains(view, of_ttft.max(0.5), 0.3, 0.3);
     Some(Case::new(confidence, share, says, evidence).missing(missing))
+}
+
+/// A server that is watched: its queue grows by more than a tenth of what ends.
+fn by_queue(view: &View<'_>) -> Option<Case> {
+    let signals = view.signals()?;
+    let depths = signals.series.get(&Signal::QueueDepth)?;
+    let points: Vec<(f64, f64)> =
+        depths.iter().map(|(at, depth)| (at.ms() / 1e3, *depth)).collect();
+    let trend = fit::trend(&points).filter(|trend| trend.grows(5.0))?;
+    let ended = signals.rate(Signal::Finished)?;
+    let waiting = signals.latest(Signal::QueueDepth)?;
+    if trend.slope < 0.1 * ended || trend.change() < 0.5 * waiting {
+        return None;
+    }
+    let evidence = vec![
+        server(said!("growth of the queue", "队列的增长"), trend.slope, "1/s"),
+        server(said!("requests that ended a second", "每秒完成"), ended, "req/s"),
+        server(said!("waiting now", "当前等待数"), waiting, ""),
+    ];
+    let says = said!(
+        "the queue grows by {slope:.2} requests a second while {ended:.2} end: {waiting:.0} wait now",
+        "队列每秒增长 {slope:.2} 个请求，同时每秒完成 {ended:.2} 个；当前 {waiting:.0} 个在等待",
+        slope = trend.slope,
+        ended = ended,
+        waiting = waiting,
+    );
+    let missing = said!(
+        "whether it goes on: a burst looks the same for as long as it lasts",
+        "是否持续：突发流量在其持续期间看起来也是如此"
+    );
+    let share = signs::queue(view).map_or(0.5, |queue| queue.of_ttft);
+    Some(Case::new(Confidence::Likely, share, says, evidence).missing([missing]))
 }

@@ -49,6 +49,9 @@ struct Slower {
 }
 
 fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
+    if view.is_watched {
+        return by_devices(view);
+    }
     let slower = slower(view)?;
     let inside = |at_s: f64| (slower.from_s..slower.until_s).contains(&at_s);
     let rate = |within: bool| {
@@ -124,6 +127,51 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     let part = 1.0 - 1.0 / slower.times;
     let share = signs::explains(view, part, part, part).max(0.5);
     Some(Case::new(confidence, share, says, evidence).missing(missing))
+}
+
+/// Reasons of NVML that hold a clock down for heat or for lack of supply: the
+/// hardware's, heat by software and by hardware, the power brake. The power cap
+/// alone is how many accelerators are run.
+const HELD_DOWN: u64 = 0x8 | 0x20 | 0x40 | 0x80;
+
+/// A server that is watched: what its accelerators say of themselves.
+fn by_devices(view: &View<'_>) -> Option<Case> {
+    let signals = view.signals()?;
+    let hot = signals.rate(Signal::ThermalViolation).unwrap_or(0.0);
+    let bits = view.most(Signal::ThrottleBits).unwrap_or(0.0);
+    if hot < 0.05 && bits as u64 & HELD_DOWN == 0 {
+        return None;
+    }
+    let clock = signals.gauge(Signal::Clock);
+    let dropped = clock.map(|clock| clock.min / clock.max.max(1.0));
+    let mut evidence = vec![
+        server(said!("time throttled for heat", "因过热降频的时间占比"), hot, ""),
+        server(said!("throttle reasons", "降频原因位"), bits, "bits"),
+    ];
+    evidence.extend(
+        dropped.map(|share| {
+            server(said!("lowest clock over highest", "最低与最高时钟之比"), share, "")
+        }),
+    );
+    evidence.extend(
+        signals
+            .latest(Signal::Temperature)
+            .map(|celsius| server(said!("hottest", "最高温度"), celsius, "°C")),
+    );
+    let says = said!(
+        "the accelerators were held down for heat {hot:.0} % of the time (reasons {bits:#x})",
+        "加速器有 {hot:.0} % 的时间因过热降频（原因位 {bits:#x}）",
+        hot = 100.0 * hot,
+        bits = bits as u64,
+    );
+    let confidence = if hot >= 0.05 || dropped.is_some_and(|share| share < 0.85) {
+        Confidence::Likely
+    } else {
+        Confidence::Possible
+    };
+    let missing =
+        said!("steps at the full clock, to see what it costs", "满频时的步长，用于衡量影响");
+    Some(Case::new(confidence, 0.5, says, evidence).missing([missing]))
 }
 
 /// The stretch whose steps stand out most: at least three parts long, not from

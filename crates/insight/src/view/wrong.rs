@@ -1,6 +1,7 @@
 //! How far the latencies of a run are from what is asked of them. Causes are
 //! ordered by how much of that they explain.
 
+use measure::signal::Signal;
 use measure::slo::{Quantity, Slo};
 
 use super::View;
@@ -8,9 +9,9 @@ use super::View;
 /// Each latency over what is asked of it, 1 at the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wrong {
-    /// P90 of TTFT over its limit.
+    /// P90 of TTFT over its limit; the server's mean where it is watched.
     pub ttft: f64,
-    /// P90 of TPOT over its limit.
+    /// P90 of TPOT over its limit; the server's mean ITL where it is watched.
     pub tpot: f64,
     /// P99 of the gaps between tokens over ten times the undisturbed gap, or
     /// over four times the limit of TPOT where that is more.
@@ -33,8 +34,12 @@ impl Wrong {
         let given = (limit(slo, Quantity::Ttft), limit(slo, Quantity::Tpot));
         let (ttft_ms, tpot_ms) = (given.0.unwrap_or(CHAT_MS.0), given.1.unwrap_or(CHAT_MS.1));
         let over = |value: Option<f64>, limit: f64| value.map_or(0.0, |value| value / limit);
-        let ttft = view.figure("ttft_ms", "p90");
-        let tpot = view.figure("tpot_ms", "p90");
+        let (ttft, tpot) = if view.is_watched {
+            // Buckets of servers are too wide for a P90.
+            (view.server_ms(Signal::ServerTtft), view.server_ms(Signal::ServerItl))
+        } else {
+            (view.figure("ttft_ms", "p90"), view.figure("tpot_ms", "p90"))
+        };
         let base = view.mixture.map_or(0.0, |mixture| mixture.base_ms);
         let gap_ms = (10.0 * base).max(4.0 * tpot_ms.min(CHAT_MS.1));
         Self {

@@ -8,3 +8,4 @@ mod probe;
 mod stages;
 mod table;
 mod unseen;
+mod watched;

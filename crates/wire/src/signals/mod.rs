@@ -23,6 +23,8 @@ mod way;
 pub use read::{Scrape, read};
 pub use way::{How, Pick, Way};
 
+use std::collections::BTreeSet;
+
 use measure::metric::Text;
 use measure::signal::{Role, Signal, Teller, Telling};
 
@@ -111,6 +113,16 @@ impl Table {
 /// The engine whose metrics an exposition has.
 pub fn detect(exposition: &Exposition) -> Option<&'static Table> {
     TABLES.iter().find(|table| !table.is_of_devices() && table.is_told_by(exposition))
+}
+
+/// The signals that an exposition tells, by any table whose families it has.
+pub fn told(exposition: &Exposition) -> BTreeSet<Signal> {
+    let has = |family: &&str| {
+        exposition.family(family).is_some_and(|family| family.samples().next().is_some())
+    };
+    let is_told = |entry: &&Entry| entry.ways.iter().any(|way| way.families().iter().all(&has));
+    let tables = TABLES.iter().filter(|table| table.is_told_by(exposition));
+    tables.flat_map(|table| table.entries).filter(is_told).map(|entry| entry.signal).collect()
 }
 
 /// One signal of one engine.
