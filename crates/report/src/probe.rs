@@ -352,7 +352,9 @@ fn canaries(page: &mut Document, found: &Canaries) {
     page.pair(SHORT_ONES, &two(found.alone_ms[0], found.ttft_ms[0]));
     page.pair(LONG_ONES, &two(found.alone_ms[1], found.ttft_ms[1]));
     page.pair(QUEUED, &ms_of(found.waiting_ms()));
-    page.pair(PREFILLED, &two(found.prefill_alone_ms(), found.prefill_ms()));
+    if found.is_telling() {
+        page.pair(PREFILLED, &two(found.prefill_alone_ms(), found.prefill_ms()));
+    }
 }
 
 fn rates(page: &mut Document, found: &Queueing) {

@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
             }
         }
         if place.is_interrupted() {
-            break;
+            probe.interrupt();
         }
     }
     let conclusions = probe.conclude(&context);

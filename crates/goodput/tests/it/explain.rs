@@ -51,6 +51,7 @@ fn the_help_of_every_command_has_the_exit_codes() {
         &["runs", "ls"],
         &["runs", "rm"],
         &["selftest"],
+        &["probe"],
         &["sim"],
         &["sim", "serve"],
     ] {

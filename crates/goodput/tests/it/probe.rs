@@ -1,10 +1,16 @@
 //! `probe`: experiments on the engine model, whose causes are known, and at
 //! servers that do not like it.
 
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use fake::{Request, Script, Server};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::program::{Told, Workplace};
-use crate::servers::{closed_port, engine, refusing};
+use crate::servers::{closed_port, engine, refusing, text};
 use crate::serving::Serving;
 
 fn probed(more: &[&str]) -> Value {
@@ -86,6 +92,35 @@ fn the_slope_over_the_length_is_the_models_own() {
     // One user, one token: nothing else was sent but the baseline.
     assert_eq!(experiment(&found, "ladder")["trials"], Value::Array(Vec::new()));
     assert!(!experiment(&found, "baseline")["trials"].as_array().unwrap().is_empty());
+}
+
+/// Short answers to long prompts: what holds them up are prompts, and nothing is
+/// said of seats.
+#[test]
+fn prompts_that_take_the_time_are_a_backlog_and_no_lack_of_seats() {
+    let found = probed(&["--only", "lengths,ladder", "--isl", "2048", "--osl", "8", "--seed", "1"]);
+    assert_eq!(rules(&found), ["prefill_backlog"]);
+    assert_eq!(found["figures"]["ladders"][0]["limit"], Value::Null);
+}
+
+/// Many long contexts: each answer in the batch adds the reading of its keys and
+/// values, and the host's work for it, as the model has them.
+#[test]
+fn the_slope_over_the_batch_is_the_reading_of_keys_and_values() {
+    let lengths = ["--isl", "1024", "--osl", "512", "--max-concurrency", "32", "--budget", "1h"];
+    let found = probed(&[&["--only", "lengths,ladder,contexts"][..], &lengths].concat());
+    assert_eq!(rules(&found), ["kv_bandwidth"]);
+    assert_eq!(found["findings"][0]["confidence"], "possible");
+    let cost = sim::Settings::default().cost();
+    for (ladder, input) in
+        found["figures"]["ladders"].as_array().unwrap().iter().zip([1024.0, 4096.0])
+    {
+        let bytes = (input + 256.0) * cost.kv_bytes_per_token;
+        let read_s = bytes / (cost.peak_bytes_per_s * cost.memory_efficiency);
+        let truth_ms = 1e3 * (read_s + cost.host_per_sequence_s);
+        let slope = number(&ladder["tpot_over_batch"]["k_ms"]) / truth_ms;
+        assert!((0.8..1.2).contains(&slope), "{slope} at {input}");
+    }
 }
 
 #[test]
@@ -202,6 +237,29 @@ fn a_server_that_refuses_is_left_alone() {
         assert!(!experiment(&found, "lengths")["left_out"].is_null());
     }
     probe(&closed_port()).exits(3);
+}
+
+/// What was found until then is told, and nothing is asked after it.
+#[test]
+fn an_interrupt_is_130_with_what_there_is() {
+    let workplace = Workplace::new();
+    let (arrived, arrival) = channel();
+    let server = Server::start_scripted(move |request: &Request| {
+        let _ = arrived.send(request.target.clone());
+        Script::new().chunked_head(0, 200, "text/event-stream").chunk(0, text("one")).stall(1)
+    })
+    .unwrap();
+    let url = server.url();
+    let arguments = ["probe", &url, "--model", "m", "--only", "baseline,lengths", "--json", "-"];
+    let mut command = workplace.command(&arguments);
+    let piped = std::process::Stdio::piped;
+    let child = command.stdout(piped()).stderr(piped()).spawn().unwrap();
+    arrival.recv_timeout(Duration::from_secs(20)).expect("the baseline is sent");
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let found = Told::of(child.wait_with_output().unwrap()).exits(130).json();
+    assert_eq!(found["ended_early"], "it was interrupted");
+    assert_eq!(experiment(&found, "lengths")["left_out"], "it was interrupted");
+    assert_eq!(arrival.try_iter().count(), 0);
 }
 
 #[test]

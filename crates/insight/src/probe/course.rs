@@ -55,9 +55,8 @@ const OF_EACH_RATE: u32 = 24;
 /// the context.
 const AROUND: u32 = 64;
 
-/// Failures of a trial, and their share, from which on no other is made.
+/// Failures of a trial above which no other is made.
 const MOST_FAILED: usize = 2;
-const FAILED_SHARE: f64 = 0.1;
 
 /// How long is waited after a refusal that does not say it, seconds.
 const USUAL_WAIT_S: f64 = 2.0;
@@ -156,6 +155,13 @@ impl Probe {
         }
     }
 
+    /// Ends it: somebody wants it to.
+    pub fn interrupt(&mut self) {
+        let why = said!("it was interrupted", "被用户中断");
+        self.leave_the_rest(&why);
+        self.halted = Some(why);
+    }
+
     /// Takes the cheap requests.
     pub fn took_round_trips(&mut self, trips: Vec<RoundTrip>) {
         if trips.is_empty() {
@@ -169,11 +175,10 @@ impl Probe {
 
     /// Takes what came of a trial.
     pub fn took(&mut self, trial: Trial, observed: Observed) {
-        let few = MOST_FAILED.max((FAILED_SHARE * observed.planned as f64) as usize);
         let none = observed.samples.is_empty();
         if observed.refused > 0 {
             self.refused(&trial, &observed);
-        } else if observed.failed > few || none && observed.failed > 0 {
+        } else if observed.failed > MOST_FAILED || none && observed.failed > 0 {
             self.halted = Some(said!(
                 "{failed} of {planned} requests failed ({message})",
                 "{planned} 个请求中有 {failed} 个失败（{message}）",

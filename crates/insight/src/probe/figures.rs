@@ -233,6 +233,9 @@ pub struct Canaries {
     pub ttft_ms: [f64; 2],
     /// The same without load.
     pub alone_ms: [f64; 2],
+    /// The interval of 95 % of the difference under load: what they wait for
+    /// differs more than their prefill does where many wait.
+    pub interval_ms: Option<[f64; 2]>,
 }
 
 impl Canaries {
@@ -244,6 +247,12 @@ impl Canaries {
     /// Prefill of the load's length under load, ms.
     pub fn prefill_ms(&self) -> f64 {
         (self.ttft_ms[1] - self.ttft_ms[0]).max(0.0)
+    }
+
+    /// True where the difference under load is known to within the half of it.
+    pub fn is_telling(&self) -> bool {
+        let [short, long] = self.ttft_ms;
+        self.interval_ms.is_some_and(|[low, high]| high - low < (long - short).abs())
     }
 
     /// The same without load.
@@ -658,11 +667,20 @@ fn canaries(probe: &Probe) -> Option<Canaries> {
     let ttft = |samples: &[&Sample]| middle(samples.iter().map(|sample| sample.ttft_ms));
     let alone =
         |samples: &[&Sample]| solo_ttft_ms(probe, mean(samples.iter().map(|sample| sample.input))?);
+    let group = |x: f64, samples: &[&Sample]| Group {
+        x,
+        samples: samples.iter().map(|sample| sample.ttft_ms).collect(),
+    };
+    let interval = fit::intervals(&[group(0.0, &short), group(1.0, &long)], |points| {
+        let [short, long] = points else { return None };
+        Some([long.y - short.y])
+    });
     Some(Canaries {
         users: taken.trial.press.users(),
         n: [short.len(), long.len()],
         ttft_ms: [ttft(&short)?, ttft(&long)?],
         alone_ms: [alone(&short)?, alone(&long)?],
+        interval_ms: interval.map(|[interval]| interval),
     })
 }
 

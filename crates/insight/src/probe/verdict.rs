@@ -111,7 +111,8 @@ impl Probe {
             limits.input,
             limits.output
         );
-        rule::command(&command, context.simulated, &context.target, "")
+        // A target with an address is there still, whatever serves it.
+        rule::command(&command, false, &context.target, "")
     }
 }
 
@@ -362,7 +363,12 @@ fn slowed(figures: &Figures) -> Option<Case> {
     let canaries = figures.canaries?;
     let (loaded, alone) = (canaries.prefill_ms(), canaries.prefill_alone_ms());
     let waits = figures.ladders.first().and_then(Ladder::top).is_some_and(|top| top.waits);
-    if waits || alone < 1.0 || loaded < SLOWED * alone || canaries.waiting_ms() > loaded {
+    if waits
+        || alone < 1.0
+        || !canaries.is_telling()
+        || loaded < SLOWED * alone
+        || canaries.waiting_ms() > loaded
+    {
         return None;
     }
     let says = said!(
@@ -509,6 +515,14 @@ fn refused(figures: &Figures, missing: &mut Vec<Said>) {
         if let Err(why) = ladder.scaling {
             say(said!("how throughput scales (USL)", "吞吐扩展规律（USL）"), why.says());
         }
+    }
+    if let Some(canaries) = figures.canaries.filter(|canaries| !canaries.is_telling()) {
+        let why = said!(
+            "short prompts wait {wait:.0} ms, and that scatters by more than a prefill",
+            "短输入等待 {wait:.0} ms，其波动已超过一次预填充",
+            wait = canaries.waiting_ms(),
+        );
+        say(said!("prefill under load", "负载下的预填充"), why);
     }
     if let Some(Err(why)) = figures.prefix.as_ref().map(|prefix| &prefix.share) {
         say(said!("the share of a known prompt that is found", "重复输入的命中比例"), why.clone());

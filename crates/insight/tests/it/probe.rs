@@ -2,9 +2,10 @@
 //! is left alone, and what is not concluded.
 
 use insight::probe::{
-    Conclusions, Context, EXPERIMENTS, Experiment, Limits, Observed, Press, Probe, RoundTrip,
-    Sample, Step, Trial,
+    Conclusions, Context, EXPERIMENTS, Experiment, LEAST_INPUT, LONG, Limits, Observed, Press,
+    Probe, RoundTrip, SHORT, Sample, Step, Trial,
 };
+use measure::finding::Confidence;
 
 fn limits(only: &[Experiment]) -> Limits {
     Limits {
@@ -179,4 +180,92 @@ fn a_context_that_is_known_is_kept_to() {
     assert!(trials.iter().all(|trial| trial.input + trial.output <= context), "{trials:?}");
     let left = conclude(&probe).left_out;
     assert!(left.iter().any(|left| left.experiment == Experiment::Contexts), "{left:?}");
+}
+
+fn rules(found: &Conclusions) -> Vec<&'static str> {
+    found.findings.iter().map(|finding| finding.rule).collect()
+}
+
+/// The usual server, with something else about one experiment.
+fn but_for(experiment: Experiment, change: impl Fn(&Trial, &mut Observed)) -> Conclusions {
+    let mut probe = Probe::new(limits(&all()));
+    go(&mut probe, |trial| {
+        let mut observed = answered(trial, |s| 20.0 + 0.05 * s);
+        if trial.experiment == experiment {
+            change(trial, &mut observed);
+        }
+        observed
+    });
+    let found = conclude(&probe);
+    assert!(found.findings.iter().all(|finding| finding.confidence < Confidence::Confirmed));
+    found
+}
+
+#[test]
+fn tokens_that_come_at_the_end_of_answers_of_any_length_are_held_back() {
+    let at_the_end = |_: &Trial, observed: &mut Observed| {
+        observed.samples.iter_mut().for_each(|sample| sample.ttft_ms = sample.e2e_ms);
+    };
+    let found = but_for(Experiment::Outputs, at_the_end);
+    assert!(rules(&found).contains(&"proxy_buffering"), "{:?}", rules(&found));
+    let fit = found.figures.outputs.unwrap().fit.unwrap();
+    assert!((fit.curve.b - 5.0).abs() < 0.01, "the time of a token is found all the same");
+    let streamed = but_for(Experiment::Outputs, |_, _| {});
+    assert!(!rules(&streamed).contains(&"proxy_buffering"));
+}
+
+#[test]
+fn what_needs_no_accelerator_and_waits_all_the_same_waits_at_the_front_end() {
+    let slow = |ms: f64| {
+        let mut probe = Probe::new(limits(&[Experiment::Transport, Experiment::Ladder]));
+        let trip = |ms| RoundTrip { connect_ms: 0.2, secure_ms: None, answer_ms: Some(ms) };
+        while let Some(step) = probe.next(0.0) {
+            match step {
+                Step::RoundTrips(count) => {
+                    probe.took_round_trips(vec![trip(2.0); count as usize]);
+                }
+                Step::Wait(_) => {}
+                Step::Trial(trial) => {
+                    let observed = answered(&trial, |_| 60.0);
+                    probe.took(trial, Observed { beside: vec![trip(ms); 5], ..observed });
+                }
+            }
+        }
+        conclude(&probe)
+    };
+    assert_eq!(rules(&slow(80.0)), ["front_end"]);
+    assert_eq!(rules(&slow(6.0)), [] as [&str; 0]);
+}
+
+/// Canaries by label: a tenth each.
+fn canaries(observed: &mut Observed, short_ms: &[f64], long_ms: &[f64]) {
+    let mut samples = observed.samples.iter_mut();
+    for (label, all) in [(SHORT, short_ms), (LONG, long_ms)] {
+        for (ms, sample) in all.iter().zip(samples.by_ref()) {
+            (sample.label, sample.ttft_ms) = (Some(label.to_owned()), *ms);
+            sample.input = if label == SHORT { f64::from(LEAST_INPUT) } else { 512.0 };
+        }
+    }
+}
+
+#[test]
+fn a_prefill_that_takes_longer_beside_others_is_told_from_waiting() {
+    let slowed = |_: &Trial, observed: &mut Observed| {
+        canaries(observed, &[25.0, 26.0, 25.0, 27.0, 26.0], &[150.0, 151.0, 149.0, 150.0, 150.0]);
+    };
+    let found = but_for(Experiment::Canary, slowed);
+    assert!(rules(&found).contains(&"prefill_slowed"), "{:?}", rules(&found));
+    // Where the wait scatters, the difference is none.
+    let queued = |_: &Trial, observed: &mut Observed| {
+        canaries(
+            observed,
+            &[25.0, 900.0, 300.0, 700.0, 100.0],
+            &[800.0, 30.0, 900.0, 200.0, 650.0],
+        );
+    };
+    let found = but_for(Experiment::Canary, queued);
+    assert!(!rules(&found).contains(&"prefill_slowed"));
+    assert!(!found.figures.canaries.unwrap().is_telling());
+    let told = found.missing.iter().any(|what| what.en.starts_with("prefill under load"));
+    assert!(told, "{:?}", found.missing);
 }

@@ -140,7 +140,8 @@ fn figures(figures: &Figures) -> Value {
                 "n": found.n[1], "alone_ttft_ms": found.alone_ms[1], "ttft_ms": found.ttft_ms[1],
             },
             "waiting_ms": found.waiting_ms(),
-            "prefill_ms": found.prefill_ms(),
+            "prefill_ms": found.is_telling().then(|| found.prefill_ms()),
+            "prefill_interval_ms": found.interval_ms,
             "prefill_alone_ms": found.prefill_alone_ms(),
         })),
         "rates": figures.rates.as_ref().map(|found| json!({
