@@ -20,8 +20,20 @@ const ROUND_TRIPS: u32 = 10;
 const FIRST: u32 = 3;
 const MOST_SOLO: u32 = 20;
 
-/// Share of the budget that the rest of the baseline may take.
+/// Share of the budget that the rest of the baseline may take, and the lengths of
+/// prompts: where prompts are slow, shorter ones are sent.
 const SOLO_SHARE: f64 = 0.1;
+const LENGTHS_SHARE: f64 = 0.2;
+
+/// The part of the TTFT of a longer prompt that a shorter one takes at least.
+const LEAST_PART: f64 = 0.2;
+
+/// Experiments of which a part says nothing.
+const WHOLE: [Experiment; 4] =
+    [Experiment::Lengths, Experiment::Prefix, Experiment::Outputs, Experiment::Rates];
+
+/// The shortest that the longest prompt of the lengths may be.
+const SHORTEST_TOP: u32 = 256;
 
 /// Requests of each length, and of each length of answers.
 const OF_EACH_LENGTH: u32 = 5;
@@ -61,6 +73,18 @@ const MOST_FAILED: usize = 2;
 /// How long is waited after a refusal that does not say it, seconds.
 const USUAL_WAIT_S: f64 = 2.0;
 
+/// What an experiment takes its figures from. The bases of bases come last.
+const BUILDS_ON: &[(Experiment, Experiment)] = &[
+    (Experiment::Contexts, Experiment::Ladder),
+    (Experiment::Rates, Experiment::Ladder),
+    (Experiment::Prefix, Experiment::Lengths),
+    (Experiment::Canary, Experiment::Lengths),
+    (Experiment::Canary, Experiment::Ladder),
+    (Experiment::Lengths, Experiment::Baseline),
+    (Experiment::Ladder, Experiment::Baseline),
+    (Experiment::Outputs, Experiment::Baseline),
+];
+
 /// The course of the experiments.
 #[derive(Clone, Debug)]
 pub struct Probe {
@@ -81,14 +105,14 @@ impl Probe {
     /// The course of what the limits allow.
     pub fn new(limits: Limits) -> Self {
         let order = super::EXPERIMENTS.iter().map(|entry| entry.experiment);
-        let mut wanted = limits.only.clone();
-        // Without any load there is nothing that an excess could be taken from.
-        let needs_solo = wanted.iter().any(|one| *one != Experiment::Transport);
-        if needs_solo && !wanted.contains(&Experiment::Baseline) {
-            wanted.push(Experiment::Baseline);
+        let mut limits = limits;
+        for (experiment, base) in BUILDS_ON {
+            if limits.only.contains(experiment) && !limits.only.contains(base) {
+                limits.only.push(*base);
+            }
         }
         Self {
-            ahead: order.filter(|experiment| wanted.contains(experiment)).collect(),
+            ahead: order.filter(|experiment| limits.only.contains(experiment)).collect(),
             most_users: limits.most_users.max(1),
             limits,
             steps: VecDeque::new(),
@@ -133,6 +157,7 @@ impl Probe {
             let Some(step) = self.steps.pop_front() else {
                 let experiment = self.ahead.pop_front()?;
                 self.open(experiment);
+                self.keep_whole(experiment, elapsed_s);
                 continue;
             };
             let Step::Trial(trial) = step else { return Some(step) };
@@ -143,16 +168,31 @@ impl Probe {
             if self.taken.is_empty() || elapsed_s + needs_s <= self.limits.budget_s {
                 return Some(Step::Trial(trial));
             }
-            self.leave_out(
-                trial.experiment,
-                said!(
-                    "about {needs:.0} s more did not fit into the budget of {budget:.0} s",
-                    "还需约 {needs:.0} 秒，超出 {budget:.0} 秒的预算",
-                    needs = needs_s,
-                    budget = self.limits.budget_s,
-                ),
-            );
+            self.leave_out(trial.experiment, self.beyond(needs_s));
         }
+    }
+
+    /// Leaves an experiment out of which a part would say nothing, where not all
+    /// of it fits.
+    fn keep_whole(&mut self, experiment: Experiment, elapsed_s: f64) {
+        let trials = self.steps.iter().filter_map(|step| match step {
+            Step::Trial(trial) => Some(self.estimate_s(trial)),
+            Step::RoundTrips(_) | Step::Wait(_) => None,
+        });
+        let needs_s: f64 = trials.sum();
+        if WHOLE.contains(&experiment) && elapsed_s + needs_s > self.limits.budget_s {
+            self.steps.clear();
+            self.leave_out(experiment, self.beyond(needs_s));
+        }
+    }
+
+    fn beyond(&self, needs_s: f64) -> Said {
+        said!(
+            "about {needs:.0} s more did not fit into the budget of {budget:.0} s",
+            "还需约 {needs:.0} 秒，超出 {budget:.0} 秒的预算",
+            needs = needs_s,
+            budget = self.limits.budget_s,
+        )
     }
 
     /// Ends it: somebody wants it to.
@@ -300,6 +340,16 @@ impl Probe {
     /// The ladder with longer prompts: one user, half of the most and the most.
     fn open_contexts(&mut self) {
         let Limits { input, output, .. } = self.limits;
+        let mut ladder =
+            self.taken.iter().filter(|taken| taken.trial.experiment == Experiment::Ladder);
+        if ladder.next().is_none() {
+            let why = said!(
+                "it is held against the ladder, which was not made",
+                "需与并发阶梯对照，而阶梯未进行"
+            );
+            self.leave_out(Experiment::Contexts, why);
+            return;
+        }
         let length = (LONGER * input).min(LONGEST_LADDER).min(self.room(output));
         if length < 2 * input {
             let why = said!(
@@ -378,20 +428,26 @@ impl Probe {
 
     /// Lengths of prompts: a few tokens, and parts of the longest.
     fn lengths(&self) -> Vec<u32> {
-        let top = LONGEST.max(self.limits.input.min(LONGEST_LADDER)).min(self.room(1));
-        let mut lengths = vec![
-            LEAST_INPUT.min(top),
-            top / 32,
-            top / 8,
-            top / 4,
-            top / 8 * 3,
-            top / 2,
-            top / 4 * 3,
-            top,
-        ];
-        lengths.retain(|length| *length > 0);
+        let longest = LONGEST.max(self.limits.input.min(LONGEST_LADDER)).min(self.room(1));
+        let parts = |top: u32| {
+            [LEAST_INPUT, top / 32, top / 8, top / 4, top / 8 * 3, top / 2, top / 4 * 3, top]
+        };
+        let fits = f64::from(longest) * self.share_of_lengths(&parts(longest));
+        let top = (fits as u32).clamp(SHORTEST_TOP.min(longest), longest);
+        let mut lengths = parts(top).map(|length| length.clamp(LEAST_INPUT.min(top), top)).to_vec();
+        lengths.sort_unstable();
         lengths.dedup();
         lengths
+    }
+
+    /// The share of the budget for lengths over what they would take, by the
+    /// time of a prompt token of the baseline; 1 where they fit.
+    fn share_of_lengths(&self, lengths: &[u32]) -> f64 {
+        let Some(alone) = figures::baseline(self) else { return 1.0 };
+        let tokens: f64 = lengths.iter().map(|length| f64::from(*length)).sum();
+        let each_s = alone.ttft_ms / alone.input.max(1.0) / 1e3;
+        let needs_s = f64::from(OF_EACH_LENGTH) * tokens * each_s;
+        (LENGTHS_SHARE * self.limits.budget_s / needs_s.max(1e-9)).min(1.0)
     }
 
     fn more_of_baseline(&mut self, trial: &Trial) {
@@ -414,8 +470,11 @@ impl Probe {
     fn solo_ms(&self, trial: &Trial) -> Option<f64> {
         let baseline = figures::baseline(self)?;
         let known = figures::solo_ttft_ms(self, f64::from(trial.input))?;
+        // Nothing shorter was sent: it takes a part of that.
+        let shorter = f64::from(trial.input) / figures::shortest(self).unwrap_or(1.0);
+        let prompt_ms = known * shorter.clamp(LEAST_PART, 1.0);
         let later = f64::from(trial.output.saturating_sub(1));
-        Some(known + later * baseline.tpot_ms.unwrap_or(0.0))
+        Some(prompt_ms + later * baseline.tpot_ms.unwrap_or(0.0))
     }
 
     /// About how long a trial takes, seconds.

@@ -428,6 +428,12 @@ pub(super) fn solo_ttft_ms(probe: &Probe, input: f64) -> Option<f64> {
     }
 }
 
+/// The shortest prompt that was sent by itself, tokens.
+pub(super) fn shortest(probe: &Probe) -> Option<f64> {
+    let alone = probe.taken.iter().filter(|taken| taken.trial.press == Press::Users(1));
+    alone.filter_map(row).map(|row| row.input).reduce(f64::min)
+}
+
 fn ttft_groups(probe: &Probe) -> Vec<Group> {
     of(probe, Experiment::Lengths)
         .filter_map(|taken| {
@@ -661,7 +667,8 @@ fn canaries(probe: &Probe) -> Option<Canaries> {
         samples.iter().filter(|sample| sample.label.as_deref() == Some(label)).collect()
     };
     let (short, long) = (of_label(SHORT), of_label(LONG));
-    if short.len().min(long.len()) < FEWEST_CANARIES {
+    let is_alone_known = least(probe).is_some();
+    if short.len().min(long.len()) < FEWEST_CANARIES || !is_alone_known {
         return None;
     }
     let ttft = |samples: &[&Sample]| middle(samples.iter().map(|sample| sample.ttft_ms));

@@ -169,7 +169,29 @@ fn a_trial_that_does_not_fit_is_left_out_and_shorter_ones_are_made() {
     let left: Vec<Experiment> =
         conclude(&probe).left_out.iter().map(|left| left.experiment).collect();
     assert!(left.contains(&Experiment::Rates) || left.contains(&Experiment::Canary), "{left:?}");
-    assert!(made.contains(&Experiment::Lengths) && made.contains(&Experiment::Outputs), "{made:?}");
+    assert!(made.contains(&Experiment::Lengths) && made.contains(&Experiment::Ladder), "{made:?}");
+    // Of two trials that say something together only, none or both are made.
+    let prefixes = made.iter().filter(|one| **one == Experiment::Prefix).count();
+    assert!(prefixes == 0 || prefixes == 2, "{made:?}");
+}
+
+#[test]
+fn where_prompts_are_slow_shorter_ones_are_sent() {
+    let longest = |ms_per_token: f64| {
+        let slow = Limits { budget_s: 100.0, ..limits(&[Experiment::Lengths]) };
+        let mut probe = Probe::new(slow);
+        let (trials, _) = go(&mut probe, |trial| answered(trial, |s| 20.0 + ms_per_token * s));
+        let lengths: Vec<u32> = trials
+            .iter()
+            .filter(|trial| trial.experiment == Experiment::Lengths)
+            .map(|trial| trial.input)
+            .collect();
+        assert!(lengths.len() >= 5 && lengths.is_sorted(), "{lengths:?}");
+        assert!(conclude(&probe).figures.lengths.unwrap().fit.is_ok());
+        *lengths.last().unwrap()
+    };
+    assert_eq!(longest(0.05), 4_096);
+    assert!((256..1_024).contains(&longest(6.0)), "{}", longest(6.0));
 }
 
 #[test]
