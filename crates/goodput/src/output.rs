@@ -118,6 +118,22 @@ impl Pages {
         self.write(&[run])
     }
 
+    /// The files of several runs: a text of theirs has no chart beside it.
+    pub(crate) fn open_beside(asked: Asked<'_>, lang: Lang) -> Result<Self, Failure> {
+        let markdown = asked.markdown.map(markdown::Files::without_chart).transpose()?;
+        let pages = Self::open(Asked { markdown: None, ..asked }, lang)?;
+        Ok(Self { markdown, ..pages })
+    }
+
+    /// Writes what was asked for of several runs; `page` is what they say side by
+    /// side.
+    pub(crate) fn write_beside(mut self, runs: &[PageRun], page: &Document) -> Result<(), Failure> {
+        if let Some(files) = self.markdown.take() {
+            files.write_text(page)?;
+        }
+        self.write(runs)
+    }
+
     /// Writes what can be of several runs.
     pub(crate) fn write(self, runs: &[PageRun]) -> Result<(), Failure> {
         if let Some(output) = self.html {

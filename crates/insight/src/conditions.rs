@@ -2,6 +2,8 @@
 //! 000's three conditions (lengths, arrivals, state of the cache), and what else
 //! makes a figure another one.
 
+use std::fmt;
+
 use measure::metric::Text;
 use measure::summary::Summary;
 
@@ -28,6 +30,17 @@ pub enum Value {
     Mean(f64),
     /// Part of a whole.
     Share(f64),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => f.write_str(words),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Mean(mean) => write!(f, "{mean:.1}"),
+            Self::Share(share) => write!(f, "{:.0} %", 100.0 * share),
+        }
+    }
 }
 
 /// Means of what came, and shares, may be this far apart.

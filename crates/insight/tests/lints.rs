@@ -359,7 +359,7 @@ fn lints_are_numbered_once_and_concern_metrics_that_exist() {
     let code = |entry: &lint::Entry| entry.code.trim_start_matches('L').parse().expect("a number");
     let mut codes: Vec<u32> = LINTS.iter().map(code).collect();
     codes.sort_unstable();
-    assert_eq!(codes, (1..=25).collect::<Vec<_>>());
+    assert_eq!(codes, (1..=26).collect::<Vec<_>>());
     for entry in LINTS {
         assert!(METRICS.iter().any(|metric| metric.key == entry.concerns), "{}", entry.concerns);
         assert_eq!(lint::find(entry.id).map(|found| found.code), Some(entry.code));
@@ -377,10 +377,16 @@ fn more_users_raise_throughput_while_goodput_falls() {
     };
     let before = closed(4, 200, 100);
     let found = lint::between(&before, &closed(16, 900, 50));
-    assert_eq!(found.iter().map(|lint| lint.id).collect::<Vec<_>>(), ["faster_and_worse"]);
+    let ids: Vec<&str> = found.iter().map(|lint| lint.id).collect();
+    assert_eq!(ids, ["faster_and_worse", "other_work"]);
+    assert!(found[1].says.en.contains("users, or the most in flight (4 | 16)"), "{:?}", found[1]);
     assert!(found[0].says.en.contains("users are more"), "{:?}", found[0]);
     // The same but for a hair, which repeats may differ by.
     let found = lint::between(&before, &closed(4, 205, 100));
     assert_eq!(found.iter().map(|lint| lint.id).collect::<Vec<_>>(), ["single_run"]);
     assert!(lint::between(&before, &before).is_empty());
+    let third = closed(16, 900, 50);
+    let beside: Vec<(usize, &str)> =
+        lint::beside(&[&before, &before, &third]).iter().map(|(at, one)| (*at, one.id)).collect();
+    assert_eq!(beside, [(2, "faster_and_worse"), (2, "other_work")]);
 }

@@ -112,4 +112,6 @@ export type Page = {
   tree: Array<{ id: string; name: Text; leaves: Leaf[] }>;
   reading_tok_s: number;
   runs: Run[];
+  /** What is easily misread in the runs together; none in a page that fetches them. */
+  lints?: { en: string[]; zh: string[] };
 };

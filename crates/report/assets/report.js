@@ -68,6 +68,7 @@ function Beside({ runs }) {
   return html`<section id="beside">
     <h2>${say('beside_title')}</h2>
     <p class="soft">${say('beside_lead')}</p>
+    ${(page.lints?.[lang()] ?? []).map((words) => html`<p>${words}</p>`)}
     <div class="scroll" tabindex="0" role="region" aria-label=${say('beside_title')}>
       <table>
         <thead><tr><th scope="col">${say('run')}</th>

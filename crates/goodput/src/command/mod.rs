@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 pub(crate) mod bench;
+mod beside;
 pub(crate) mod diagnose;
 pub(crate) mod engine_settings;
 pub(crate) mod explain;

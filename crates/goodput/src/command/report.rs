@@ -13,6 +13,7 @@ use report::html::PageRun;
 use report::lang::Lang;
 use wire::scrapes::Collected;
 
+use super::beside;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::flags::UsageError;
@@ -169,9 +170,7 @@ pub(crate) fn figures(run: &Read, definition: &Definition) -> Summary {
 /// Several runs: side by side as text, over each other in a page.
 fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure> {
     let of_one = [
-        ("--markdown", arguments.asked.markdown.is_some()),
         ("--csv", arguments.asked.csv.is_some()),
-        ("--json", arguments.json.is_some()),
         ("--fail-if", !arguments.fail_if.is_empty()),
         ("--isolated", !arguments.isolated.is_empty()),
         ("--ground-truth", arguments.ground_truth.is_some()),
@@ -179,7 +178,8 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
     if let Some((flag, _)) = of_one.into_iter().find(|(_, given)| *given) {
         return Err(UsageError::new(flag, "is of one run; give one RUN").into());
     }
-    let pages = Pages::open(arguments.asked, arguments.lang)?;
+    let pages = Pages::open_beside(arguments.asked, arguments.lang)?;
+    let json = output::Json::open(arguments.json)?;
     let mut runs = Vec::new();
     for name in &arguments.runs {
         let mut run = read(name, arguments.runs_dir)?;
@@ -196,8 +196,9 @@ fn overlay(arguments: &Arguments<'_>, slo: Option<&Slo>) -> Result<Exit, Failure
     }
     let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
     let page = report::content::beside(&summaries, arguments.lang);
-    crate::print(output::text(&page, false).trim_end());
-    pages.write(&runs)?;
+    json.show(output::text(&page, json.is_stdout()).trim_end());
+    json.write(&beside::object(&summaries))?;
+    pages.write_beside(&runs, &page)?;
     Ok(Exit::Ok)
 }
 

@@ -61,6 +61,16 @@ impl Files {
         Ok(Self { text, chart })
     }
 
+    /// The text alone.
+    pub(super) fn without_chart(path: &str) -> Result<Self, Failure> {
+        Ok(Self { text: Output::open(path.as_ref())?, chart: None })
+    }
+
+    /// Writes a document without a chart.
+    pub(super) fn write_text(self, document: &Document) -> Result<(), Failure> {
+        Ok(self.text.write(render(document, None).as_bytes())?)
+    }
+
     pub(super) fn write(self, shown: &Shown<'_>) -> Result<(), Failure> {
         let Shown { run: PageRun { summary, picture, .. }, document, lang } = shown;
         let text = match self.chart {

@@ -137,3 +137,36 @@ fn the_experiment_of_every_rule_is_a_command_that_exists() {
         }
     }
 }
+
+#[test]
+fn what_two_runs_together_do_not_say_is_told_wherever_they_are_compared() {
+    let workplace = Workplace::new();
+    let short = simulated(&workplace, &[]);
+    let long = simulated(&workplace, &["--isl", "900"]);
+    let ids = [&short, &long].map(|run| run["run_id"].as_str().unwrap());
+    let [one, other] = ids;
+    let files = ["--markdown", "both.md", "--html", "both.html"];
+    let told = workplace.run(&[&["report", one, other][..], &files].concat()).exits(0).out;
+    let html = workplace.read("both.html");
+    let words = "The two runs differ in prompt lengths asked for";
+    for (where_from, text) in
+        [("text", &told), ("Markdown", &workplace.read("both.md")), ("HTML", &html)]
+    {
+        let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(one_line.contains(words), "not in the {where_from}: {one_line}");
+    }
+    let chinese = workplace.run(&["report", one, other, "--lang", "zh"]).exits(0).out;
+    assert!(chinese.contains("两次测试的设定的输入长度"), "{chinese}");
+    let object = workplace.run(&["report", one, other, "--json", "-"]).exits(0).json();
+    assert_eq!(object["comparable"], false);
+    let lint = &object["lints"][0];
+    assert_eq!((&lint["before"], &lint["after"]), (&short["run_id"], &long["run_id"]));
+    assert_eq!((&lint["id"], &lint["concerns"]), (&"other_work".into(), &"ttft_ms".into()));
+    let asked = object["differences"].as_array().unwrap();
+    assert!(asked.iter().any(|one| one["what"] == "prompt lengths asked for"), "{object}");
+    let runs = object["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(|run| &run["run_id"]).collect::<Vec<_>>(), ids);
+    // The same run twice is the same work, and nothing of it is misread.
+    let same = workplace.run(&["report", one, one, "--json", "-"]).exits(0).json();
+    assert_eq!((&same["comparable"], &same["lints"]), (&true.into(), &serde_json::json!([])));
+}

@@ -129,14 +129,15 @@ fn a_place_that_takes_no_file_is_found_before_anything_is_sent() {
 }
 
 #[test]
-fn several_runs_have_no_table_and_no_markdown() {
+fn several_runs_have_no_table_and_a_text_without_a_chart() {
     let workplace = Workplace::new();
     bench(&workplace, &[]).exits(0);
-    for flag in ["--markdown", "--csv"] {
-        for more in [&[][..], &["--html", "out.html"]] {
-            let both = [&["report", "latest", "latest", flag, "out"], more].concat();
-            workplace.run(&both).exits(2).says(&[flag, "is of one run"]);
-        }
+    for more in [&[][..], &["--html", "out.html"], &["--markdown", "out.md"]] {
+        let both = [&["report", "latest", "latest", "--csv", "out"], more].concat();
+        workplace.run(&both).exits(2).says(&["--csv", "is of one run"]);
     }
     assert!(names(&workplace).is_empty());
+    workplace.run(&["report", "latest", "latest", "--markdown", "out.md"]).exits(0);
+    assert_eq!(names(&workplace), ["out.md"]);
+    assert!(workplace.read("out.md").contains("2 runs side by side"));
 }

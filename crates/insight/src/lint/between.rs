@@ -7,6 +7,18 @@ use measure::said::Said;
 use measure::summary::Summary;
 
 use super::{Entry, Judge, LINTS};
+use crate::conditions::{Difference, differences};
+
+/// The lints of several runs: of the first beside each of the others, with the
+/// place of the other one.
+pub fn beside(runs: &[&Summary]) -> Vec<(usize, Lint)> {
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let each = others.iter().enumerate();
+    each.flat_map(|(place, other)| {
+        between(first, other).into_iter().map(move |lint| (place + 1, lint))
+    })
+    .collect()
+}
 
 /// What a lint of two runs looks at: the one before, the one after.
 pub type Pair = fn(&Summary, &Summary) -> Option<Said>;
@@ -20,6 +32,54 @@ pub fn between(before: &Summary, after: &Summary) -> Vec<Lint> {
             Some(Lint { id: entry.id, concerns: entry.concerns, says: judge(before, after)? })
         })
         .collect()
+}
+
+pub(super) const OTHER_WORK: Entry = Entry {
+    id: "other_work",
+    code: "L26",
+    concerns: "ttft_ms",
+    title: Text { en: "runs of different work", zh: "条件不同的两次测试" },
+    instead: Text {
+        en: "compare at the same lengths, arrivals and state of the cache",
+        zh: "在相同的长度分布、到达方式与缓存状态下比较",
+    },
+    judge: Judge::Pair(other_work),
+};
+
+/// Conditions that are named; the others are counted.
+const NAMED: usize = 2;
+
+fn other_work(before: &Summary, after: &Summary) -> Option<Said> {
+    let mut decide = differences(&[before, after]);
+    decide.retain(|one| one.decides);
+    if decide.is_empty() {
+        return None;
+    }
+    let more = decide.len().saturating_sub(NAMED);
+    let list = |what: fn(&Difference) -> &'static str, separator: &str, none: &str| {
+        let value = |one: &Difference, place: usize| {
+            one.values[place].as_ref().map_or_else(|| none.to_owned(), ToString::to_string)
+        };
+        let named = decide.iter().take(NAMED);
+        let each =
+            named.map(|one| format!("{} ({} | {})", what(one), value(one, 0), value(one, 1)));
+        each.collect::<Vec<_>>().join(separator)
+    };
+    let (also, too) = match more {
+        0 => (String::new(), String::new()),
+        1 => (" and one more condition".to_owned(), format!("等共 {} 项", decide.len())),
+        _ => (format!(" and {more} more conditions"), format!("等共 {} 项", decide.len())),
+    };
+    Some(Said {
+        en: format!(
+            "The two runs differ in {}{also}: what their figures differ by may come from that alone.",
+            list(|one| one.what.en, ", ", "not given"),
+        ),
+        zh: format!(
+            "两次测试的{}{too}不同：数据的差异可能仅由此造成。",
+            list(|one| one.what.zh, "、", "未给出"),
+        ),
+    })
 }
 
 pub(super) const SINGLE_RUN: Entry = Entry {

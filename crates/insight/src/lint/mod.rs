@@ -11,7 +11,7 @@ use measure::finding::Lint;
 use measure::metric::Text;
 use measure::said::Said;
 
-pub use between::{Pair, between};
+pub use between::{Pair, beside, between};
 
 use crate::view::View;
 
@@ -68,6 +68,7 @@ pub static LINTS: &[Entry] = &[
     between::FASTER_AND_WORSE,
     rate::OUTPUT_OF_INPUT_WORK,
     inside::RANDOM_TEXT,
+    between::OTHER_WORK,
 ];
 
 /// The lint of this id or code.

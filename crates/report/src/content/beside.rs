@@ -2,9 +2,12 @@
 //! they differ, and their main figures. It gives no verdict.
 
 use insight::conditions::{Difference, Value, differences};
+use insight::lint;
+use measure::finding::Lint;
 use measure::metric::find;
 use measure::summary::Summary;
 
+use super::inside::lint_words;
 use super::{bounded, distribution, head};
 use crate::catalogue::report as words;
 use crate::document::{Document, Row};
@@ -41,7 +44,22 @@ pub fn beside(runs: &[&Summary], lang: Lang) -> Document {
     page.section("figures", lang.pick(words::BESIDE_FIGURES));
     figures(&mut page, runs);
     page.sentence(2, lang.pick(words::NO_VERDICT));
+    let said = lints(runs, lang);
+    if !said.is_empty() {
+        page.section("lints", lang.pick(words::LINTS_TITLE));
+        said.iter().for_each(|words| page.sentence(2, words));
+    }
     page
+}
+
+/// What is easily misread in the runs together, each with the letters of its two
+/// runs where there are more.
+pub(crate) fn lints(runs: &[&Summary], lang: Lang) -> Vec<String> {
+    let words = |(place, lint): &(usize, Lint)| {
+        let words = lint_words(lint, lang);
+        if runs.len() > 2 { format!("A, {}: {words}", name(*place)) } else { words }
+    };
+    lint::beside(runs).iter().map(words).collect()
 }
 
 /// Runs are lettered, as their ids take a line each.

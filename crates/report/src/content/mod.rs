@@ -16,6 +16,7 @@ use measure::use_case::{self, Headline};
 use measure::validity::Verdict;
 
 pub use beside::beside;
+pub(crate) use beside::lints as lints_beside;
 
 use crate::catalogue::report as words;
 use crate::document::Document;

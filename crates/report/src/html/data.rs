@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::Script;
 use crate::catalogue::{PAGE, WEB};
-use crate::content::document;
+use crate::content::{beside, document, lints_beside};
 use crate::document::{Block, Document, Pair};
 use crate::explain;
 use crate::glossary::TREE;
@@ -71,13 +71,18 @@ impl Page<'_> {
     }
 
     pub(super) fn documents(&self, lang: Lang) -> Vec<Document> {
-        self.runs.iter().map(|run| document(&run.summary, None, lang)).collect()
+        let runs: Vec<&Summary> = self.runs.iter().map(|run| &run.summary).collect();
+        let together = (runs.len() > 1).then(|| beside(&runs, lang));
+        together.into_iter().chain(runs.iter().map(|run| document(run, None, lang))).collect()
     }
 
     /// The page's data.
     pub fn json(&self, lang: Lang) -> Value {
         let mut page = common("report", lang, self.version);
         page.insert("runs".to_owned(), self.runs.iter().map(run).collect());
+        let runs: Vec<&Summary> = self.runs.iter().map(|run| &run.summary).collect();
+        let lints = |lang| lints_beside(&runs, lang);
+        page.insert("lints".to_owned(), json!({ "en": lints(Lang::En), "zh": lints(Lang::Zh) }));
         Value::Object(page)
     }
 }
