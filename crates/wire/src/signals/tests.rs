@@ -211,6 +211,52 @@ fn a_histogram_that_falls_is_taken_anew_as_a_whole() {
     assert_eq!(queue.buckets, [(1.0, 2.0 + 7.0), (f64::INFINITY, 10.0)]);
 }
 
+/// Families of engines that no capture holds, as diagnosis.md §1 names them.
+#[test]
+fn what_special_engines_tell_is_read() {
+    let sglang = |n: u32| {
+        format!(
+            "sglang:new_token_ratio 0.5\n\
+             sglang:num_decode_transfer_queue_reqs 2\nsglang:num_decode_prealloc_queue_reqs 1\n\
+             sglang:cuda_graph_passes_total{{mode=\"decode_none\"}} {n}\n\
+             sglang:cuda_graph_passes_total{{mode=\"decode_full\"}} {}\n\
+             # TYPE sglang:grammar_compilation_time_seconds histogram\n\
+             sglang:grammar_compilation_time_seconds_sum {n}\n\
+             sglang:grammar_compilation_time_seconds_count {}\n\
+             # TYPE sglang:load_back_duration_seconds histogram\n\
+             sglang:load_back_duration_seconds_sum {n}\nsglang:load_back_duration_seconds_count 9\n\
+             sglang:load_back_bytes_total {n}\n\
+             # TYPE sglang:dp_attention_token_imbalance_ratio histogram\n\
+             sglang:dp_attention_token_imbalance_ratio_sum {}\n\
+             sglang:dp_attention_token_imbalance_ratio_count {n}\n",
+            3 * n,
+            2 * n,
+            2 * n,
+        )
+    };
+    let signals = between(&sglang(0), &sglang(10));
+    close(signals.value(Signal::AdmissionReserve), 0.5);
+    close(signals.value(Signal::TransferQueue), 3.0);
+    close(signals.increase(Signal::EagerSteps), 10.0);
+    close(signals.increase(Signal::Steps), 40.0);
+    close(signals.value(Signal::GrammarTime), 0.5);
+    close(signals.increase(Signal::KvLoadTime), 10.0);
+    close(signals.increase(Signal::KvLoadBytes), 10.0);
+    close(signals.value(Signal::RankImbalance), 2.0);
+    let vllm = |n: u32| {
+        format!(
+            "vllm:num_requests_running 1\nvllm:nixl_num_kv_expired_reqs_total {n}\n\
+             vllm:kv_offload_load_time_total {n}\nvllm:kv_offload_load_bytes_total {n}\n\
+             vllm:kv_offload_allocation_failure_total {n}\nvllm:kv_offload_stores_skipped {n}\n"
+        )
+    };
+    let signals = between(&vllm(0), &vllm(4));
+    for signal in [Signal::KvExpired, Signal::KvLoadTime, Signal::KvLoadBytes] {
+        close(signals.increase(signal), 4.0);
+    }
+    close(signals.increase(Signal::KvOffloadRefusals), 8.0);
+}
+
 #[test]
 fn buckets_may_be_missing_between_the_edges() {
     let (bucket, rest) = (
