@@ -99,8 +99,8 @@ fn found_now(at: At, finding: &Finding) -> Event {
 fn gone(at: At, held: &Held) -> Event {
     let (title, length_s) = (&held.finding.title, (at - held.since).s());
     let says = Said {
-        en: format!("gone after {length_s:.0} s: {}", title.en),
-        zh: format!("{length_s:.0} 秒后消失：{}", title.zh),
+        en: format!("not seen any more, after {length_s:.0} s: {}", title.en),
+        zh: format!("{length_s:.0} 秒后不再出现：{}", title.zh),
     };
     Event { at, kind: Kind::Gone, of: held.finding.rule.to_owned(), says }
 }

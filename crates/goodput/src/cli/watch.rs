@@ -72,7 +72,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
             window,
             interval,
             length,
-            output: if text("json").is_some() { Output::Json } else { Output::Lines },
+            output: if text("json").is_some() { Output::Json } else { Output::People },
         },
     )
 }

@@ -1,8 +1,9 @@
 //! `watch`: a server under the load of others, without any of its own.
 
+mod screen;
 mod state;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::plan::deployment::deployment;
 use crate::plan::metrics;
 use crate::{collecting, host, output, target};
 
+use screen::{Page, Screen};
 use state::{Asked, State};
 
 /// Flags of the table that it takes.
@@ -39,8 +41,8 @@ pub(crate) const FLAGS: &[&str] = &[
 /// How what is seen is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// A line each time, for people.
-    Lines,
+    /// A page where a terminal shows it, else a line each time.
+    People,
     /// A JSON object each time.
     Json,
 }
@@ -57,7 +59,9 @@ pub(crate) struct Arguments<'a> {
 /// What the main thread waits for.
 enum Told {
     News(News),
-    /// A signal came.
+    /// The terminal has another size.
+    Resized,
+    /// A signal came, or a key that ends it.
     Stop,
 }
 
@@ -93,9 +97,18 @@ pub(crate) fn run(mut reader: Reader<'_>, arguments: &Arguments<'_>) -> Result<E
     let (started_ms, _) = host::wall_time();
     let (outlet, inlet) = channel();
     let (news, read) = channel();
+    let page = Page::new(resolved.shown.clone(), lang, std::env::var_os("NO_COLOR").is_none());
+    let shown = match arguments.output {
+        Output::Json => Shown::Json,
+        Output::People if is_page_possible() => {
+            let screen = Screen::open(page, outlet.clone()).map_err(Failure::internal)?;
+            Shown::Page(Box::new(screen))
+        }
+        Output::People => Shown::Lines,
+    };
     let collector = Collector::telling(plan, news).map_err(Failure::internal)?;
-    forward(read, outlet.clone(), signals).map_err(Failure::internal)?;
-    let mut watch = Watch { state, shown: arguments.output, lang, started_ms };
+    forward(read, outlet, signals).map_err(Failure::internal)?;
+    let mut watch = Watch { state, shown, lang, started_ms };
     watch.follow(&inlet, &collector, arguments.length);
     Ok(watch.close(&resolved.shown))
 }
@@ -132,9 +145,22 @@ fn forward(
     Ok(())
 }
 
+/// Whether standard output is a terminal that can be drawn on.
+fn is_page_possible() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !is_dumb
+}
+
+/// Where what is seen goes.
+enum Shown {
+    Page(Box<Screen>),
+    Lines,
+    Json,
+}
+
 struct Watch {
     state: State,
-    shown: Output,
+    shown: Shown,
     lang: Lang,
     started_ms: u64,
 }
@@ -149,7 +175,18 @@ impl Watch {
                     inlet.recv_timeout(Duration::from_micros(left.us().max(0).unsigned_abs()))
                 }
             };
-            let Ok(Told::News(News { source, at, reading })) = told else { break };
+            let News { source, at, reading } = match told {
+                Ok(Told::News(news)) => news,
+                Ok(Told::Resized) => {
+                    if let Shown::Page(screen) = &mut self.shown
+                        && screen.draw().is_err()
+                    {
+                        return;
+                    }
+                    continue;
+                }
+                Ok(Told::Stop) | Err(_) => return,
+            };
             for glance in self.state.take(&source, at, reading) {
                 if !self.show(&glance) {
                     return;
@@ -159,24 +196,28 @@ impl Watch {
     }
 
     /// Shows a glance; false where nobody reads any more.
-    fn show(&self, glance: &Glance) -> bool {
-        let at = self.date(glance.at);
-        if self.shown == Output::Json {
-            return print(&wire::watch::line(glance, &at).to_string());
+    fn show(&mut self, glance: &Glance) -> bool {
+        let (started_ms, lang) = (self.started_ms, self.lang);
+        let at = date(started_ms, glance.at);
+        let mut events = glance.events.iter().map(|event| {
+            report::watch::event(event, time_of_day(&date(started_ms, event.at)), lang)
+        });
+        match &mut self.shown {
+            Shown::Page(screen) => screen.show(glance, time_of_day(&at), events).is_ok(),
+            Shown::Json => print(&wire::watch::line(glance, &at).to_string()),
+            Shown::Lines => {
+                events.all(|event| print(&event))
+                    && print(&report::watch::line(glance, time_of_day(&at), lang))
+            }
         }
-        let events = glance
-            .events
-            .iter()
-            .map(|event| report::watch::event(event, time_of_day(&self.date(event.at)), self.lang));
-        let mut lines: Vec<String> = events.collect();
-        lines.push(report::watch::line(glance, time_of_day(&at), self.lang));
-        print(&lines.join("\n"))
     }
 
     /// The last words, and how the program ends.
     fn close(self, target: &str) -> Exit {
         let course = self.state.course();
-        let is_json = self.shown == Output::Json;
+        let is_json = matches!(self.shown, Shown::Json);
+        // The terminal is given back before anything is printed below it.
+        drop(self.shown);
         let page = report::watch::closing(course, target, self.lang);
         let text = output::text(&page, is_json);
         if is_json {
@@ -186,10 +227,11 @@ impl Watch {
         }
         if course.saw_anything() { Exit::Ok } else { Exit::Unreachable }
     }
+}
 
-    fn date(&self, at: At) -> String {
-        host::date(self.started_ms + at.us().max(0).unsigned_abs() / 1_000)
-    }
+/// The wall time of an instant in RFC 3339.
+fn date(started_ms: u64, at: At) -> String {
+    host::date(started_ms + at.us().max(0).unsigned_abs() / 1_000)
 }
 
 /// The time of a date in RFC 3339, to the second.
