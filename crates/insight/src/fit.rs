@@ -109,8 +109,8 @@ impl Refused {
                 share = 100.0 * moves,
             ),
             Self::Capped { at } => said!(
-                "it stops at {at:.0} answers at a time, a limit that the law does not have",
-                "同时返回的回答止于 {at:.0} 个，该规律不含这种硬上限",
+                "it stops at {at:.0} requests at a time, a limit that the law does not have",
+                "同时处理的请求止于 {at:.0} 个，该规律不含这种硬上限",
                 at = at,
             ),
             Self::BeforeTheKnee { efficiency } => said!(

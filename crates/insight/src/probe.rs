@@ -16,12 +16,10 @@ use measure::request::{Settings, Timed};
 use measure::said::Said;
 use measure::{Outcome, Record};
 
-use crate::view::Streams;
-
 pub use course::Probe;
 pub use figures::{
     Baseline, Canaries, Figures, Ladder, Lengths, Level, Line, OutputRow, Outputs, Prefill, Prefix,
-    Queueing, Rate, Row, Transport,
+    Queueing, Rate, Row, Scale, Transport,
 };
 pub use verdict::{Conclusions, Context};
 
@@ -113,8 +111,8 @@ pub const EXPERIMENTS: &[Entry] = &[
             "闭环并发逐级增加，直至 --max-concurrency",
         ),
         text(
-            "throughput and TPOT over the batch, and the number of answers that come at a time",
-            "吞吐与 TPOT 随批量的变化，以及同时返回的回答数",
+            "throughput and TPOT over the batch, and the number of requests that are served at a time",
+            "吞吐与 TPOT 随批量的变化，以及同时处理的请求数",
         ),
     ),
     entry(
@@ -326,8 +324,6 @@ pub struct Observed {
     pub refused: usize,
     /// The longest wait that a refusal asked for, seconds.
     pub retry_after_s: Option<f64>,
-    /// Who waits and who is answered at a time.
-    pub streams: Option<Streams>,
     /// Cheap requests that were made beside it.
     pub beside: Vec<RoundTrip>,
     /// True where it was stopped before its end.
@@ -354,7 +350,6 @@ impl Observed {
                 && record.answer.http_status.is_some_and(|status| NOT_NOW.contains(&status))
         };
         let asked = records.iter().filter_map(|record| record.answer.retry_after);
-        let last_sent = courses.iter().filter_map(|course| course.sent_s);
         Self {
             samples: samples.into_iter().map(|(_, sample)| sample).collect(),
             planned: records.len(),
@@ -362,7 +357,6 @@ impl Observed {
             message: failed.clone().find_map(message),
             refused: records.iter().filter(refused).count(),
             retry_after_s: asked.map(|span| span.s()).reduce(f64::max),
-            streams: Streams::of(&courses, last_sent.fold(0.0, f64::max)),
             beside: Vec::new(),
             is_cut: records.iter().any(|record| record.outcome == Outcome::Cancelled),
         }

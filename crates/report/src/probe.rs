@@ -6,7 +6,7 @@ use std::fmt::Display;
 use insight::fit::Refused;
 use insight::probe::{
     Canaries, Conclusions, Context, Experiment, Figures, Ladder, Lengths, Level, Limits, Line,
-    Outputs, Prefix, Queueing, Transport,
+    Outputs, Prefix, Queueing, Scale, Transport,
 };
 use measure::metric::Text;
 
@@ -73,7 +73,7 @@ const LAW: Text = text(
     "λ {single} tok/s, σ {sigma}, κ {kappa} (R² {r2})",
     "λ {single} tok/s，σ {sigma}，κ {kappa}（R² {r2}）",
 );
-const LIMIT: Text = text("answers at a time however many wait", "无论多少等待，同时返回");
+const LIMIT: Text = text("served at a time however many wait", "无论多少等待，同时处理");
 const LENGTH: Text = text("prompts of {input} tokens", "输入 {input} token");
 
 const COLD: Text = text("TTFT the first time", "首次 TTFT");
@@ -294,7 +294,7 @@ fn of_ladder(page: &mut Document, experiment: Experiment, ladder: &Ladder) {
     line(page, BATCH, OF_BATCH, &ladder.batch);
     if experiment == Experiment::Ladder {
         let law = match &ladder.scaling {
-            Ok(law) => lang.fill(
+            Ok(Scale { law, .. }) => lang.fill(
                 LAW,
                 &[
                     ("single", &short(law.single)),

@@ -143,13 +143,23 @@ pub struct Level {
     pub e2e_ms: f64,
     /// Answers that come at a time, mean.
     pub answered: f64,
-    /// Answers that come at a time while somebody waits, median.
-    pub held: Option<f64>,
+    /// Requests that are served at a time: those in flight less those that wait
+    /// for more than their own prompt, by Little's law.
+    pub served: f64,
     /// Share of the time that prompts add to steps; none where their time is not
     /// known.
     pub prefill_share: Option<f64>,
     /// True where requests wait for more than their own prompt.
     pub waits: bool,
+}
+
+/// Throughput over users.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// The law.
+    pub law: Scaling,
+    /// Intervals of 95 % of λ, σ and κ, as of [`Prefill`].
+    pub intervals: Option<[[f64; 2]; 3]>,
 }
 
 /// Levels of one length of prompts.
@@ -163,7 +173,7 @@ pub struct Ladder {
     /// that waits.
     pub batch: Result<Line, Refused>,
     /// Output tokens a second over users.
-    pub scaling: Result<Scaling, Refused>,
+    pub scaling: Result<Scale, Refused>,
 }
 
 impl Ladder {
@@ -180,8 +190,8 @@ impl Ladder {
         self.levels.last().filter(|level| level.users > 1)
     }
 
-    /// Answers that come at a time however many wait: N* of the highest level
-    /// where prompts do not take most of the time.
+    /// Requests that are served at a time however many wait: N* of the highest
+    /// level where prompts do not take most of the time.
     pub fn limit(&self) -> Option<f64> {
         limit(&self.levels)
     }
@@ -508,38 +518,54 @@ fn ladder(probe: &Probe, experiment: Experiment) -> Option<Ladder> {
     let alone = alone.max_by_key(|taken| taken.trial.requests);
     taken.extend(alone);
     taken.sort_by_key(|taken| taken.trial.press.users());
-    let solo_ms = taken.first().and_then(|taken| mean_ttft(&taken.observed.samples));
+    let alone = taken.first().filter(|taken| taken.trial.press == Press::Users(1));
+    let alone_ms = alone.and_then(|taken| mean_ttft(&taken.observed.samples));
+    let alone_ms = alone_ms.or_else(|| solo_ttft_ms(probe, f64::from(input)));
     // What a prompt adds to a step that is taken anyway.
     let added_ms = least(probe).zip(solo_ttft_ms(probe, f64::from(input)));
     let added_ms = added_ms.map(|(least_ms, alone_ms)| (alone_ms - least_ms).max(0.0));
-    let levels: Vec<Level> =
-        taken.iter().filter_map(|taken| level(taken, solo_ms, added_ms)).collect();
-    let quiet: Vec<&Level> = levels.iter().take_while(|level| !level.waits).collect();
-    let groups: Vec<Group> = quiet
+    let made: Vec<(&Taken, Level)> = taken
+        .into_iter()
+        .filter_map(|taken| Some((taken, level(taken, alone_ms, added_ms)?)))
+        .collect();
+    let batch: Vec<Group> = made
         .iter()
-        .filter_map(|level| {
+        .take_while(|(_, level)| !level.waits)
+        .map(|(taken, level)| {
             let alone = 1.0 - level.prefill_share.unwrap_or(0.0).min(0.9);
-            Some(Group { x: level.answered, samples: vec![level.tpot_ms? * alone] })
+            let tpot = counted(taken).iter().filter_map(|sample| sample.tpot_ms);
+            Group { x: level.answered, samples: tpot.map(|ms| ms * alone).collect() }
         })
+        .filter(|group| !group.samples.is_empty())
         .collect();
-    let throughput: Vec<Point> = levels
+    let throughput: Vec<Group> = made
         .iter()
-        .map(|level| {
-            let tok_s = level.output_tok_s();
-            Point { x: f64::from(level.users), y: tok_s, weight: level.n as f64 / tok_s.powi(2) }
+        .map(|(taken, level)| {
+            let users = f64::from(level.users);
+            let tok_s = |sample: &Sample| 1e3 * users * sample.output / sample.e2e_ms.max(1e-6);
+            Group { x: users, samples: counted(taken).iter().map(tok_s).collect() }
         })
         .collect();
+    let levels: Vec<Level> = made.into_iter().map(|(_, level)| level).collect();
     let scaling = match limit(&levels) {
         Some(at) => Err(Refused::Capped { at }),
-        None => fit::scaling(&throughput),
+        None => scaling(&throughput),
     };
-    Some(Ladder { input, batch: over_batch(&groups), scaling, levels })
+    Some(Ladder { input, batch: over_batch(&batch), scaling, levels })
 }
 
-/// Answers that come at a time however many wait.
+/// Requests that are served at a time however many wait.
 fn limit(levels: &[Level]) -> Option<f64> {
     let top = levels.last().filter(|top| top.waits && !top.is_of_prompts())?;
-    top.held.filter(|held| *held < 0.9 * f64::from(top.users))
+    Some(top.served).filter(|served| *served < 0.9 * f64::from(top.users))
+}
+
+fn scaling(groups: &[Group]) -> Result<Scale, Refused> {
+    let law = fit::scaling(&fit::points(groups))?;
+    let intervals = fit::intervals(groups, |points| {
+        fit::scaling(points).ok().map(|law| [law.single, law.contention, law.coherency])
+    });
+    Ok(Scale { law, intervals })
 }
 
 fn over_batch(groups: &[Group]) -> Result<Line, Refused> {
@@ -575,12 +601,19 @@ fn mean_ttft(samples: &[Sample]) -> Option<f64> {
 const TIMES: f64 = 2.5;
 const MORE: f64 = 0.75;
 
-fn level(taken: &Taken, solo_ms: Option<f64>, added_ms: Option<f64>) -> Option<Level> {
-    let Press::Users(users) = taken.trial.press else { return None };
+/// The requests of a level that count: neither those that all sent at once at the
+/// start nor those that were alone at the end, where others are left.
+fn counted(taken: &Taken) -> &[Sample] {
     let samples = &taken.observed.samples;
+    let users = taken.trial.press.users();
     let ramp = if users > 1 { users as usize } else { 0 };
     let counted = samples.get(ramp..samples.len().saturating_sub(ramp));
-    let counted = counted.filter(|counted| !counted.is_empty()).unwrap_or(samples);
+    counted.filter(|counted| !counted.is_empty()).unwrap_or(samples)
+}
+
+fn level(taken: &Taken, solo_ms: Option<f64>, added_ms: Option<f64>) -> Option<Level> {
+    let Press::Users(users) = taken.trial.press else { return None };
+    let counted = counted(taken);
     let of = |value: fn(&Sample) -> f64| mean(counted.iter().map(value));
     let (ttft_ms, e2e_ms) = (of(|sample| sample.ttft_ms)?, of(|sample| sample.e2e_ms)?);
     let (input, many) = (of(|sample| sample.input)?, f64::from(users));
@@ -597,7 +630,7 @@ fn level(taken: &Taken, solo_ms: Option<f64>, added_ms: Option<f64>) -> Option<L
         tpot_ms: mean(counted.iter().filter_map(|sample| sample.tpot_ms)),
         e2e_ms,
         answered: many * (1.0 - ttft_ms / e2e_ms.max(1e-6)).max(0.0),
-        held: taken.observed.streams.and_then(|streams| streams.held),
+        served: many - waiting.max(0.0),
         prefill_share: added_ms.map(|ms| (req_s * ms / 1e3).min(1.0)),
         waits: users > 1 && ttft_ms > TIMES * solo_ms && waiting > MORE,
     })

@@ -232,15 +232,11 @@ fn told_apart(
     let moved = (limit / longer.max(1e-6)).ln() / (holds(long_top) / holds(top)).ln();
     let evidence = vec![
         probed(
-            said!("answers at a time, prompts of the workload", "同时返回的回答数（原长度）"),
+            said!("served at a time, prompts of the workload", "同时处理数（原长度）"),
             limit,
             "",
         ),
-        probed(
-            said!("answers at a time, longer prompts", "同时返回的回答数（更长输入）"),
-            longer,
-            "",
-        ),
+        probed(said!("served at a time, longer prompts", "同时处理数（更长输入）"), longer, ""),
         probed(
             said!("tokens held, prompts of the workload", "占用 token（原长度）"),
             limit * holds(top),
@@ -256,9 +252,9 @@ fn told_apart(
     let share = waiting_share(top);
     if moved <= SEATS {
         let says = said!(
-            "about {limit:.0} answers come at a time however many wait, and {longer:.0} with prompts of {input:.0} \
+            "about {limit:.0} requests are served at a time however many wait, and {longer:.0} with prompts of {input:.0} \
              tokens: the number is that of seats",
-            "无论多少请求等待，同时返回的回答约 {limit:.0} 个；输入增至 {input:.0} token 仍为 {longer:.0} 个：受席位限制",
+            "无论多少请求等待，同时处理的请求约 {limit:.0} 个；输入增至 {input:.0} token 仍为 {longer:.0} 个：受席位限制",
             limit = limit,
             longer = longer,
             input = long_top.input,
@@ -267,9 +263,9 @@ fn told_apart(
     }
     if moved >= TOKENS {
         let says = said!(
-            "{limit:.1} answers come at a time, and {longer:.1} with prompts of {input:.0} tokens: together \
+            "{limit:.1} requests are served at a time, and {longer:.1} with prompts of {input:.0} tokens: together \
              they hold about {tokens:.0} tokens both times, so it is the KV cache that is full",
-            "同时返回的回答为 {limit:.1} 个，输入增至 {input:.0} token 时为 {longer:.1} 个：两次共占约 {tokens:.0} token，\
+            "同时处理的请求为 {limit:.1} 个，输入增至 {input:.0} token 时为 {longer:.1} 个：两次共占约 {tokens:.0} token，\
              说明 KV 缓存已满",
             limit = limit,
             longer = longer,
@@ -279,9 +275,9 @@ fn told_apart(
         return ("kv_capacity", Case::new(Confidence::Likely, share, says, evidence));
     }
     let says = said!(
-        "{limit:.1} answers come at a time, and {longer:.1} with longer prompts: fewer than by seats, more \
+        "{limit:.1} requests are served at a time, and {longer:.1} with longer prompts: fewer than by seats, more \
          than by the KV cache",
-        "同时返回的回答为 {limit:.1} 个，输入加长后为 {longer:.1} 个：介于席位与 KV 两种限制之间",
+        "同时处理的请求为 {limit:.1} 个，输入加长后为 {longer:.1} 个：介于席位与 KV 两种限制之间",
         limit = limit,
         longer = longer,
     );
@@ -303,8 +299,8 @@ fn one_ladder(
     }
     if let Some(limit) = short.limit() {
         missing.push(said!(
-            "seats or KV cache: the ladder with longer prompts was not made (--only lengths,ladder,contexts)",
-            "席位还是 KV：没有进行更长输入的并发阶梯（--only lengths,ladder,contexts）"
+            "seats or KV cache: the ladder with longer prompts was not made, or not far enough (contexts)",
+            "席位还是 KV：更长输入的并发阶梯（contexts）未进行或未完成"
         ));
         return Some(("seat_limit", either(short, limit)));
     }
@@ -318,11 +314,11 @@ fn one_ladder(
 
 fn either(short: &Ladder, limit: f64) -> Case {
     let says = said!(
-        "about {limit:.0} answers come at a time however many wait: seats or KV blocks hold them",
-        "无论多少请求等待，同时返回的回答约 {limit:.0} 个：受席位或 KV 块限制",
+        "about {limit:.0} requests are served at a time however many wait: seats or KV blocks hold them",
+        "无论多少请求等待，同时处理的请求约 {limit:.0} 个：受席位或 KV 块限制",
         limit = limit,
     );
-    let evidence = vec![probed(said!("answers at a time", "同时返回的回答数"), limit, "")];
+    let evidence = vec![probed(said!("served at a time", "同时处理的请求数"), limit, "")];
     let share = short.top().map_or(0.5, waiting_share);
     Case::new(Confidence::Possible, share, says, evidence)
 }

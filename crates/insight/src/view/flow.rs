@@ -42,9 +42,6 @@ pub struct Streams {
     /// Of that time, the 10th percentile of those that are answered over the
     /// 90th: near 1 where a limit holds them.
     pub evenness: Option<f64>,
-    /// While one or more wait, those that are answered most of the time: the
-    /// median.
-    pub held: Option<f64>,
 }
 
 /// Parts that a run is cut into for its trends.
@@ -146,7 +143,7 @@ fn ttft(seen: &[Seen], from: f64, until: f64) -> Option<Trend> {
 impl Streams {
     /// From the first send to the last one, or to the last first token where all
     /// were sent at once.
-    pub(crate) fn of(courses: &[Course], last_sent: f64) -> Option<Self> {
+    fn of(courses: &[Course], last_sent: f64) -> Option<Self> {
         let mut changes: Vec<(f64, i32, i32)> = Vec::with_capacity(3 * courses.len());
         for course in courses {
             let Some(sent) = course.sent_s else { continue };
@@ -194,11 +191,6 @@ impl Streams {
             spans.iter().map(|(_, answers, span)| (f64::from(*answers), *span)).collect();
         let low = quantile::weighted(&queued, 0.1)
             .zip(quantile::weighted(&queued, 0.9).filter(|high| *high > 0.0));
-        let kept: Vec<(f64, f64)> = spans
-            .iter()
-            .filter(|(waits, ..)| *waits >= 1)
-            .map(|(_, answers, span)| (f64::from(*answers), *span))
-            .collect();
         Some(Self {
             waiting: over(&|waits, _| f64::from(waits)),
             most_waiting: spans.iter().map(|(waits, ..)| f64::from(*waits)).fold(0.0, f64::max),
@@ -206,7 +198,6 @@ impl Streams {
             most_answered: quantile::weighted(&every, 0.99).unwrap_or(0.0),
             queued: over(&|waits, _| f64::from(u8::from(waits >= 2))),
             evenness: low.map(|(low, high)| low / high),
-            held: quantile::weighted(&kept, 0.5),
         })
     }
 }

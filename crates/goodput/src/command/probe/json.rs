@@ -1,9 +1,9 @@
 //! The result of the experiments as one JSON object.
 
-use insight::fit::{Curve, Refused, Scaling};
+use insight::fit::{Curve, Refused};
 use insight::probe::{
     Beside, Conclusions, Context, EXPERIMENTS, Figures, Ladder, LeftOut, Level, Limits, Line,
-    Observed, Prefill, Press, Taken,
+    Observed, Prefill, Press, Scale, Taken,
 };
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ fn ladder(ladder: &Ladder) -> Value {
             "tpot_ms": level.tpot_ms,
             "e2el_ms": level.e2e_ms,
             "answered": level.answered,
-            "held": level.held,
+            "served": level.served,
             "prefill_share": level.prefill_share,
             "waits": level.waits,
         })
@@ -224,8 +224,12 @@ fn ladder(ladder: &Ladder) -> Value {
     })
 }
 
-fn scaling(law: &Scaling) -> Value {
+fn scaling(scale: &Scale) -> Value {
+    let law = scale.law;
     json!({
+        "intervals": scale.intervals.map(|[lambda, sigma, kappa]| json!({
+            "lambda_tok_s": lambda, "sigma": sigma, "kappa": kappa,
+        })),
         "lambda_tok_s": law.single,
         "sigma": law.contention,
         "kappa": law.coherency,
