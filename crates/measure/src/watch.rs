@@ -284,6 +284,8 @@ pub struct Course {
     pub length: Span,
     /// Figures that had a value at least once: mean over the glances, and most.
     pub usual: Vec<Usual>,
+    /// What to know about the figures of the last glance that had any.
+    pub notes: Vec<Said>,
     /// Figures that never had one, each with the last reason.
     pub absent: Vec<(&'static str, Said)>,
     /// What was wrong, with when it was first and last seen.
@@ -326,6 +328,9 @@ impl Course {
     pub fn take(&mut self, glance: &Glance) {
         self.places.clone_from(&glance.places);
         self.length = glance.at - At::ZERO;
+        if let Some(signals) = &glance.signals {
+            self.notes.clone_from(&signals.notes);
+        }
         for (figure, value) in glance.figures() {
             let value = match value {
                 Ok(value) => value,

@@ -34,6 +34,7 @@ const LEFT_OUT: Text = Text {
     en: "{count} more were found and are not listed.",
     zh: "另有 {count} 项未列出。",
 };
+const NOTES: Text = Text { en: "What to know about the figures", zh: "数据说明" };
 const ABSENT: Text = Text { en: "What was not told", zh: "缺失的指标" };
 const SINCE: Text =
     Text { en: "for {length}, {sure}: {says}", zh: "已持续 {length}，{sure}：{says}" };
@@ -139,6 +140,10 @@ pub fn closing(course: &Course, target: &str, lang: Lang) -> Document {
     );
     figures(&mut page, course);
     findings(&mut page, course);
+    if !course.notes.is_empty() {
+        page.section("notes", lang.pick(NOTES));
+        course.notes.iter().for_each(|note| page.sentence(2, lang.sentence(note)));
+    }
     absent(&mut page, course);
     page
 }

@@ -1,5 +1,6 @@
 //! One glance at a server as JSON, one object a line.
 
+use measure::said::Said;
 use measure::watch::{Event, Glance, Held, Place};
 use serde_json::{Map, Value, json};
 
@@ -27,6 +28,7 @@ pub fn line(glance: &Glance, at: &str) -> Value {
         "absent": absent,
         "findings": glance.held.iter().map(|held| held_of(held, glance)).collect::<Vec<_>>(),
         "events": glance.events.iter().map(event).collect::<Vec<_>>(),
+        "notes": signals.map_or(Value::Array(Vec::new()), |signals| english(&signals.notes)),
         "places": glance.places.iter().map(place).collect::<Vec<_>>(),
     })
 }
@@ -39,6 +41,10 @@ fn held_of(held: &Held, glance: &Glance) -> Value {
         members.insert("for_s".to_owned(), json!((glance.at - held.since).s()));
     }
     value
+}
+
+fn english(sentences: &[Said]) -> Value {
+    sentences.iter().map(|said| said.en.as_str()).collect()
 }
 
 fn event(event: &Event) -> Value {

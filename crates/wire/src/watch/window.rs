@@ -17,6 +17,10 @@ const STARTED: &str = "process_start_time_seconds";
 /// What two readings of that may differ by in one process, seconds.
 const SAME_START: f64 = 1.0;
 
+/// Beginnings within one window from which on more than one process tells its
+/// figures.
+const MANY_BEGINNINGS: usize = 3;
+
 /// The most signals that are named in one sentence.
 const MOST_NAMED: usize = 6;
 
@@ -36,6 +40,8 @@ struct Watched {
     troubled_at: At,
     /// Those of the window, and one before it.
     scrapes: VecDeque<Scrape>,
+    /// When it began anew, within the length of the window.
+    beginnings: VecDeque<At>,
     /// What its last reading told.
     told: BTreeSet<Signal>,
     /// What was told and is not any more, and when it last was.
@@ -97,6 +103,7 @@ impl Window {
             })
             .collect();
         let mut signals = signals::read(&scrapes, from, until, self.model.as_deref());
+        signals.notes.extend(answering().filter(|one| one.takes_turns()).map(Watched::in_turn));
         for signal in Signal::ALL {
             if answering().any(|watched| watched.told.contains(signal)) {
                 continue;
@@ -167,10 +174,19 @@ impl Watched {
                 ),
             );
         }
+        while self.beginnings.front().is_some_and(|began| at - *began > length) {
+            self.beginnings.pop_front();
+        }
         if let Some((kind, says)) = self.beginning(&scrape) {
             self.place.restarts += 1;
             self.scrapes.clear();
-            tell(kind, says);
+            self.beginnings.push_back(at);
+            // From then on it is told of once, however often they change places.
+            match self.beginnings.len() {
+                MANY_BEGINNINGS => tell(Kind::Reset, self.in_turn()),
+                ..MANY_BEGINNINGS => tell(kind, says),
+                _ => {}
+            }
         }
         self.compare(signals::told(&scrape.exposition), at, tell);
         self.scrapes.push_back(scrape);
@@ -179,6 +195,19 @@ impl Watched {
         while self.scrapes.get(1).is_some_and(|next| at - next.at >= length) {
             self.scrapes.pop_front();
         }
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.beginnings.len() >= MANY_BEGINNINGS
+    }
+
+    fn in_turn(&self) -> Said {
+        said!(
+            "counters of {place} fall again and again: several processes seem to answer there in \
+             turn, and its figures mean little; give each one's own address with --metrics-url",
+            "{place} 的计数器反复回落：可能有多个进程轮流应答，其数值意义不大；请用 --metrics-url 分别给出各自的地址",
+            place = self.place.name,
+        )
     }
 
     /// Whether the process or its counters began anew before this reading.

@@ -61,10 +61,13 @@ impl State {
             glances.push(self.glance());
         }
         self.at = self.at.max(at);
+        // What was not expected is waited for from now on, if it tells anything.
+        if reading.is_ok() {
+            self.asked.places.insert(source.to_owned());
+        }
         self.events.extend(self.window.take(source, at, reading));
         self.told.insert(source.to_owned());
-        self.asked.places.insert(source.to_owned());
-        if self.told == self.asked.places {
+        if self.told.is_superset(&self.asked.places) {
             glances.push(self.glance());
         }
         glances

@@ -154,3 +154,17 @@ fn of_two_engines_the_one_that_answers_is_told_alone() {
     assert_eq!(watching.value("waiting"), Ok(2.0));
     assert!((watching.value("req_s").unwrap() - 3.0).abs() < 1e-9);
 }
+
+#[test]
+fn two_processes_behind_one_address_are_told_once() {
+    let mut watching = Watching::new(30);
+    let mut kinds = Vec::new();
+    for second in 0..20 {
+        let finished = if second % 2 == 0 { 500 + second } else { 10 + second };
+        kinds.extend(watching.read(PLACE, f64::from(second), &vllm(finished, 0)));
+    }
+    assert_eq!(kinds, [Kind::Restarted, Kind::Restarted, Kind::Reset]);
+    let notes = watching.0.signals().unwrap().notes;
+    assert!(notes.iter().any(|note| note.en.contains("in turn")), "{notes:?}");
+    assert_eq!(watching.0.places().next().unwrap().restarts, 10);
+}
