@@ -138,8 +138,11 @@ pub fn closing(course: &Course, target: &str, lang: Lang) -> Document {
             ("restarts", &count(sum(|place| place.restarts))),
         ],
     );
-    figures(&mut page, course);
-    findings(&mut page, course);
+    // Where nothing was read, that nothing was found would be no news.
+    if course.saw_anything() {
+        figures(&mut page, course);
+        findings(&mut page, course);
+    }
     if !course.notes.is_empty() {
         page.section("notes", lang.pick(NOTES));
         course.notes.iter().for_each(|note| page.sentence(2, lang.sentence(note)));

@@ -162,6 +162,7 @@ fn it_ends_after_its_duration_and_says_3_where_nothing_was_ever_read() {
     let nobody = closed_port();
     let told = workplace.run(&[&["watch", &nobody], &own[..], &["300ms"]].concat()).exits(3);
     assert!(told.out.contains("gives no metrics"), "{}", told.out);
+    assert!(!told.out.contains("Nothing was found"), "{}", told.out);
 }
 
 #[test]
