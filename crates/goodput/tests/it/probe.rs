@@ -33,12 +33,14 @@ fn experiment<'a>(found: &'a Value, name: &str) -> &'a Value {
 
 const LADDERS: [&str; 4] = ["--only", "lengths,ladder,contexts", "--max-concurrency", "16"];
 
+/// Seats, lengths and seeds of a few draws.
 #[test]
 fn seats_hold_as_many_requests_whatever_their_prompts() {
-    for seats in [3.0, 5.0] {
+    for (seats, input, seed) in [(3.0, "512", "1"), (5.0, "256", "2"), (11.0, "768", "3")] {
         let set = format!("max_num_seqs={seats}");
-        let found = probed(&[&LADDERS[..], &["--set", &set]].concat());
-        assert_eq!(rules(&found)[0], "seat_limit");
+        let drawn = ["--set", &set, "--isl", input, "--seed", seed, "--budget", "1h"];
+        let found = probed(&[&LADDERS[..], &drawn].concat());
+        assert_eq!(rules(&found)[0], "seat_limit", "{drawn:?}");
         assert_eq!(found["findings"][0]["confidence"], "likely");
         for ladder in found["figures"]["ladders"].as_array().unwrap() {
             let limit = number(&ladder["limit"]);
@@ -47,25 +49,26 @@ fn seats_hold_as_many_requests_whatever_their_prompts() {
     }
 }
 
-/// 260 blocks of 16 tokens: the number of answers falls as their prompts grow,
-/// and with it what they hold stays.
+/// Blocks of 16 tokens: the number of requests falls as their prompts grow, and
+/// with it what they hold stays.
 #[test]
 fn a_full_cache_holds_as_many_tokens_whatever_the_prompts() {
-    let sets = ["--set", "num_gpu_blocks_override=260", "--set", "max_model_len=4096"];
-    let found = probed(&[&LADDERS[..], &sets].concat());
-    assert_eq!(rules(&found)[0], "kv_capacity");
-    assert_eq!(found["findings"][0]["confidence"], "likely");
-    let ladders = found["figures"]["ladders"].as_array().unwrap();
-    let held = |ladder: &Value| {
-        let level = ladder["levels"].as_array().unwrap().last().unwrap();
-        let each = number(&level["input_tokens"]) + number(&level["output_tokens"]) / 2.0;
-        number(&ladder["limit"]) * each
-    };
-    for ladder in ladders {
-        let tokens = held(ladder);
-        assert!((0.75..1.1).contains(&(tokens / (260.0 * 16.0))), "{tokens}");
+    for (blocks, input, seed) in [(260.0, "512", "1"), (420.0, "768", "2")] {
+        let set = format!("num_gpu_blocks_override={blocks}");
+        let sets = ["--set", &set, "--set", "max_model_len=4096", "--isl", input, "--seed", seed];
+        let found = probed(&[&LADDERS[..], &sets, &["--budget", "1h"]].concat());
+        assert_eq!(rules(&found)[0], "kv_capacity", "{sets:?}");
+        assert_eq!(found["findings"][0]["confidence"], "likely");
+        let ladders = found["figures"]["ladders"].as_array().unwrap();
+        for ladder in ladders {
+            let level = ladder["levels"].as_array().unwrap().last().unwrap();
+            let each = number(&level["input_tokens"]) + number(&level["output_tokens"]) / 2.0;
+            let share = number(&ladder["limit"]) * each / (blocks * 16.0);
+            assert!((0.7..1.15).contains(&share), "{share}");
+        }
+        let limit = |place: usize| number(&ladders[place]["limit"]);
+        assert!(limit(0) > 2.5 * limit(1));
     }
-    assert!(number(&ladders[0]["limit"]) > 2.5 * number(&ladders[1]["limit"]));
 }
 
 #[test]
