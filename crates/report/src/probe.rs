@@ -99,7 +99,7 @@ const NO_QUEUE: Text = text("no queue of that form", "不符合该排队规律")
 
 const CAUSES: Text = text("What follows", "结论");
 const NOTHING: Text =
-    text("nothing that limits this server was found at this load", "在此负载下未发现瓶颈");
+    text("no cause was found by the experiments that were made", "已进行的实验未发现瓶颈");
 const CONFIRMED_BY: Text = text(
     "Nothing here is confirmed: a client sees symptoms, the server's metrics decide.",
     "以上均未经证实：客户端只见症状，须由服务端指标确认。",
