@@ -322,7 +322,9 @@ impl<'a> View<'a> {
     /// prompt took: what the server says of it, else what a prompt of its length
     /// takes undisturbed.
     fn newcomers(&self) -> Vec<Newcomer> {
-        let quick = self.quick_ttft_ms();
+        let way_ms = self.round_trip_ms().unwrap_or(0.0);
+        let quick = self.quick_ttft_ms().map(|quick| (quick - way_ms).max(1.0));
+        let quick = self.server_ms(Signal::PrefillTime).or(quick);
         let length = self.mean(Seen::uncached);
         let newcomers = self.seen.iter().filter_map(|seen| {
             let course = &self.courses[seen.place];

@@ -59,6 +59,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         view.signal(Signal::KvCapacity)
             .map(|tokens| server(said!("KV capacity", "KV 容量"), tokens, "tokens")),
     );
+    evidence.extend(signs::long_prompts(view));
     let futile = signs::batch_gain(view).is_some_and(|gain| gain < signs::BATCH_HELPS);
     let confidence = match (seats, queue.is_told) {
         _ if futile && signs::grows(view) => Confidence::Possible,

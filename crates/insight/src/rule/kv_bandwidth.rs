@@ -58,7 +58,10 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     let tpot_ms = view.mean(|seen| seen.tpot_ms)?;
     let base_ms = mixture.base_ms;
     let is_near = bounds.step_limit == Limit::Memory && base_ms <= 2.5 * bounds.step_ms;
-    if view.wrong.tpot < 1.0 || !is_near || bounds.kv_share <= 0.4 || mixture.together > 0.2 {
+    // The undisturbed step by itself must be too long.
+    let allowed_ms = view.wrong.tpot_limit_ms * view.tokens_per_step();
+    let is_long = view.wrong.tpot >= 1.0 && base_ms >= 0.95 * allowed_ms;
+    if !is_long || !is_near || bounds.kv_share <= 0.4 || mixture.together > 0.2 {
         return None;
     }
     let told = view.server_ms(Signal::ServerItl).or_else(|| view.server_ms(Signal::ServerTpot));
@@ -83,11 +86,8 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
             .map(|usage| server(said!("KV usage, most", "KV 占用峰值"), usage, "")),
     );
     let agrees = told.is_some_and(|ms| (0.7..1.5).contains(&(ms / mixture.mean_ms)));
-    let confidence = match (agrees, view.wrong.is_given) {
-        (true, true) => Confidence::Confirmed,
-        (true, false) => Confidence::Likely,
-        (false, _) => Confidence::Possible,
-    };
+    let is_sure = agrees && view.wrong.is_given;
+    let confidence = if is_sure { Confidence::Confirmed } else { Confidence::Possible };
     let says = said!(
         "{share:.0} % of the bytes of a step are keys and values of {batch:.0} sequences of {context:.0} \
          tokens; it takes {base:.1} ms, {ideal:.1} ms at full bandwidth",

@@ -61,6 +61,6 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         "the throughput with fewer users, to see that it is higher",
         "更低并发下的吞吐，用于确认其更高"
     );
-    let share = signs::explains(view, 0.3, 0.3, 0.5);
+    let share = signs::explains(view, 0.4, 0.4, 0.5);
     Some(Case::new(Confidence::Likely, share, says, evidence).missing([missing]))
 }

@@ -1,13 +1,12 @@
 //! Q3: prompts wait for tokens of a step: the budget is too small for them, or
 //! they come faster than they can be computed.
 
-use measure::finding::{Class, Confidence, From};
+use measure::finding::{Class, Confidence};
 use measure::said;
-use measure::signal::Signal;
 use measure::stage::Stages;
 
 use super::signs::{self, Limit};
-use super::{Advice, Case, Rule, client, number, server, text};
+use super::{Advice, Case, Rule, client, server, text};
 use crate::view::View;
 
 pub(super) static RULE: Rule = Rule {
@@ -78,7 +77,10 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     let budget = view.token_budget();
     let needed =
         budget.map(|budget| uncached / (budget - view.running_batch().unwrap_or(0.0)).max(1.0));
+    // One long step beside many short ones is not many steps.
+    let is_one = signs::gap_tail(view).is_some_and(|tail| tail > 5.0);
     let is_small = steps >= MANY_STEPS
+        && !is_one
         && room < 2.5
         && needed.map_or(uncached / steps < 700.0, |needed| needed >= MANY_STEPS)
         && budget.is_none_or(|budget| budget <= 1_024.0);
@@ -89,9 +91,11 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     if !is_small && !backlog {
         return None;
     }
+    // Prompts in many steps are as they should be where nobody minds.
+    let is_wrong = view.wrong.ttft > 1.0;
     let confidence = match (is_small, budget) {
-        (true, Some(_)) => Confidence::Confirmed,
-        (true, None) => Confidence::Likely,
+        (true, Some(_)) if is_wrong => Confidence::Confirmed,
+        (true, _) if is_wrong => Confidence::Likely,
         _ => Confidence::Possible,
     };
     let mut evidence = vec![
@@ -102,11 +106,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         client(said!("mean step over the quickest", "平均步长与最快步长之比"), room, ""),
     ];
     evidence.extend(queue.map(|queue| server(said!("queue time", "排队时间"), queue.ms, "ms")));
-    evidence.extend(budget.map(|budget| {
-        let told = view.signal(Signal::TokenBudget).is_some();
-        let from = if told { From::Server } else { From::Given };
-        number(said!("token budget of a step", "单步 token 预算"), budget, "tokens", from)
-    }));
+    evidence.extend(signs::long_prompts(view));
     let says = said!(
         "a prompt of {tokens:.0} tokens takes about {steps:.0} steps, which are {room:.1} times as long \
          as the quickest; prefill and the wait for it are {share:.0} % of TTFT",

@@ -75,11 +75,8 @@ fn judge(view: &View<'_>, stages: &Stages) -> Option<Case> {
     let told = view.prefill_ms();
     evidence.extend(told.map(|ms| server(said!("prefill time", "预填充时间"), ms, "ms")));
     evidence.extend(view.queue_ms().map(|ms| server(said!("queue time", "排队时间"), ms, "ms")));
-    let confidence = match (told, view.wrong.is_given) {
-        (Some(_), true) => Confidence::Confirmed,
-        (Some(_), false) => Confidence::Likely,
-        (None, _) => Confidence::Possible,
-    };
+    let is_sure = told.is_some() && view.wrong.is_given;
+    let confidence = if is_sure { Confidence::Confirmed } else { Confidence::Possible };
     let says = said!(
         "a prompt by itself takes {own:.0} ms, {share:.0} % of the peak of arithmetic, and TTFT may \
          take {limit:.0} ms",

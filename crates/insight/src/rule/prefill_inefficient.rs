@@ -45,6 +45,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(view: &View<'_>, stages: &Stages) -> Option<Case> {
+    // From outside a slow front end or a queue looks alike.
+    let told_ms = view.prefill_ms()?;
     let own_ms = signs::own_prefill_ms(view, stages).filter(|ms| *ms > 50.0)?;
     let ttft_ms = view.ttft_ms()?;
     let bounds = view.bounds?;
@@ -54,7 +56,7 @@ fn judge(view: &View<'_>, stages: &Stages) -> Option<Case> {
     if reached > 0.3 || own_ms < 0.4 * ttft_ms || view.wrong.ttft < 0.5 || own_ms < 3.0 * step_ms {
         return None;
     }
-    let mut evidence = vec![
+    let evidence = vec![
         client(said!("a prompt by itself", "单个输入独占时"), own_ms, "ms"),
         bound(
             said!("the same at the peaks of the hardware", "以硬件峰值计算"),
@@ -62,10 +64,8 @@ fn judge(view: &View<'_>, stages: &Stages) -> Option<Case> {
             "ms",
         ),
         client(said!("the quickest step", "最快的步"), step_ms, "ms"),
+        server(said!("prefill time", "预填充时间"), told_ms, "ms"),
     ];
-    let told = view.prefill_ms();
-    evidence.extend(told.map(|ms| server(said!("prefill time", "预填充时间"), ms, "ms")));
-    let confidence = if told.is_some() { Confidence::Likely } else { Confidence::Possible };
     let says = said!(
         "a prompt by itself takes {own:.0} ms where the peaks of the hardware give {ideal:.0} ms",
         "单个输入的预填充需 {own:.0} ms，而硬件峰值只需 {ideal:.0} ms",
@@ -73,5 +73,6 @@ fn judge(view: &View<'_>, stages: &Stages) -> Option<Case> {
         ideal = bounds.prefill_ms,
     );
     let part = (own_ms - 2.0 * bounds.prefill_ms).max(0.0) / ttft_ms;
-    Some(Case::new(confidence, signs::explains(view, part, 0.0, 0.0), says, evidence))
+    // Steps with prompts are the longest gaps of those who decode beside them.
+    Some(Case::new(Confidence::Likely, signs::explains(view, part, 0.0, part), says, evidence))
 }

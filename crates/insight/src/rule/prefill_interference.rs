@@ -63,6 +63,11 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     if mixture.together > 0.2 || tail < 3.0 || slow < 0.6 || slow < 1.3 * base {
         return None;
     }
+    // Where prompts begin alike and nobody tells what was found, it is not known
+    // which of their tokens were computed.
+    if signs::shared(view).is_some_and(|shared| shared >= 0.5) && view.hit_rate().is_none() {
+        return None;
+    }
     let longest = view.at_share(0.95, crate::view::Seen::uncached)?;
     let in_a_step = view.token_budget().map_or(longest, |budget| budget.min(longest));
     // With smaller steps the longest gaps would shrink in proportion.

@@ -28,8 +28,10 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("tensor_parallel_bound", &["busy_but_useless"]),
     ("expert_exchange", &["busy_but_useless"]),
     ("expert_imbalance", &["busy_but_useless"]),
-    ("proxy_buffering", &["output_path"]),
-    ("prefix_evicted", &["prefix_not_hit"]),
+    ("proxy_buffering", &["output_path", "distance"]),
+    ("prefix_evicted", &["prefix_not_hit", "prefill_interference"]),
+    ("prefix_not_hit", &["prefill_interference"]),
+    ("prefill_bound", &["prefill_interference"]),
     ("host_bound", &["busy_but_useless"]),
     ("underload", &["kv_spare", "cost_slack"]),
     ("kv_spare", &["reserved_memory"]),
@@ -38,15 +40,27 @@ const CAUSES: &[(&str, &[&str])] = &[
 /// Rules that only say what follows from others.
 const FOLLOWS: &[&str] = &["past_the_knee", "hidden_queue"];
 
-/// Orders findings.
-pub(super) fn order(found: &mut [Finding]) {
+/// Share from which on a cause is told at all, and from which on it is more than
+/// possible: what explains little of what is wrong is not its cause.
+const TOLD: f64 = 0.05;
+const MATTERS: f64 = 0.3;
+
+/// A cause explains about as much as what it brings about, at least.
+const AS_MUCH: f64 = 0.9;
+
+/// Orders findings, leaves out what explains next to nothing, and is less sure of
+/// what explains little or is brought about by another.
+pub(super) fn order(found: &mut Vec<Finding>) {
+    found.retain(|finding| finding.share >= TOLD);
     let ids: Vec<(&str, Confidence, f64)> =
         found.iter().map(|one| (one.rule, one.confidence, one.share)).collect();
     let explained = |finding: &Finding| {
         let by_another = CAUSES.iter().any(|(cause, effects)| {
             effects.contains(&finding.rule)
-                && ids.iter().any(|(rule, confidence, _)| {
-                    rule == cause && *confidence >= finding.confidence.min(Confidence::Likely)
+                && ids.iter().any(|(rule, confidence, share)| {
+                    rule == cause
+                        && *confidence >= finding.confidence.min(Confidence::Likely)
+                        && *share >= AS_MUCH * finding.share
                 })
         });
         by_another || (FOLLOWS.contains(&finding.rule) && ids.len() > 1)
@@ -62,6 +76,20 @@ pub(super) fn order(found: &mut [Finding]) {
             .then(weight(b).total_cmp(&weight(a)))
             .then(a.rule.cmp(b.rule))
     });
+    for finding in found {
+        let explained = places.iter().any(|(rule, is)| *rule == finding.rule && *is);
+        if finding.share < MATTERS || explained {
+            finding.confidence = less_sure(finding.confidence);
+        }
+    }
+}
+
+/// The next lower confidence.
+fn less_sure(confidence: Confidence) -> Confidence {
+    match confidence {
+        Confidence::Confirmed => Confidence::Likely,
+        Confidence::Likely | Confidence::Possible => Confidence::Possible,
+    }
 }
 
 /// True of what is no fault: it comes after all faults.

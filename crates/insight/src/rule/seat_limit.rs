@@ -89,6 +89,7 @@ fn by_server(view: &View<'_>, queue: signs::Queue) -> Option<Case> {
         let from = if told { From::Server } else { From::Given };
         number(said!("seats", "席位"), seats, "", from)
     }));
+    evidence.extend(signs::long_prompts(view));
     let says = said!(
         "{share:.0} % of TTFT is waiting: {running:.0} requests run, {depth:.1} wait, and {free:.0} % \
          of the KV cache is free",
@@ -115,9 +116,9 @@ fn by_client(view: &View<'_>) -> Option<Case> {
     let ttft_ms = view.ttft_ms()?;
     let queue_ms = view.queue_ms().unwrap_or((ttft_ms - view.least_ttft_ms()?).max(0.0));
     let of_ttft = queue_ms / ttft_ms;
-    let prompts = signs::prompt_time(view).unwrap_or(0.0);
+    let futile = signs::batch_gain(view).is_some_and(|gain| gain < signs::BATCH_HELPS);
     let waits = streams.queued >= 0.4 && streams.waiting >= 0.12 * streams.answered;
-    if !waits || of_ttft < 0.5 || prompts > 0.6 || signs::grows(view) && prompts > 0.4 {
+    if !waits || of_ttft < 0.5 || futile {
         return None;
     }
     let evidence = vec![

@@ -1,10 +1,13 @@
 //! Signs that several rules look at.
 
+use measure::finding::{Evidence, From};
 use measure::quantile;
+use measure::said;
 use measure::signal::{Role, Signal, Signals};
 use measure::stage::Stages;
 
-use crate::view::View;
+use super::{client, number};
+use crate::view::{Seen, View};
 
 /// The wait before the first step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -165,23 +168,42 @@ pub(super) fn own_prefill_ms(view: &View<'_>, stages: &Stages) -> Option<f64> {
     Some(view.prefill_ms().map_or(quick, |mean| mean.min(quick)))
 }
 
+/// The longest prompts and the tokens of a step: one that fills whole steps holds
+/// up all that come after it.
+pub(super) fn long_prompts(view: &View<'_>) -> Vec<Evidence> {
+    let longest = view.at_share(0.99, Seen::uncached).map(|tokens| {
+        client(said!("longest prompts to compute, P99", "需计算的长输入 P99"), tokens, "tokens")
+    });
+    let budget = view.token_budget().map(|budget| {
+        let told = view.signal(Signal::TokenBudget).is_some();
+        let from = if told { From::Server } else { From::Given };
+        number(said!("token budget of a step", "单步 token 预算"), budget, "tokens", from)
+    });
+    longest.into_iter().chain(budget).collect()
+}
+
 /// Mean of a stage over the mean TTFT that was split.
 pub(super) fn stage<'s>(stages: &'s Stages, id: &str) -> Option<&'s measure::stage::Stage> {
     stages.stages.iter().find(|stage| stage.id == id)
 }
 
-/// Share of prompt tokens that others have in common by design, and the share
-/// that was found in a cache. None where the first is not known, or little, or
-/// nobody tells the second.
-pub(super) fn prefix(view: &View<'_>) -> Option<(f64, f64)> {
+/// Share of prompt tokens that others have in common by design; none where it is
+/// not known.
+pub(super) fn shared(view: &View<'_>) -> Option<f64> {
     let tokens = f64::from(view.summary.facts.workload.prefix_tokens?);
     let (input, _) = view.lengths()?;
+    Some((tokens / input.max(1.0)).min(1.0))
+}
+
+/// Share of prompt tokens that could have been found, and the share that was.
+/// None where the first is not known, or little, or nobody tells the second.
+pub(super) fn prefix(view: &View<'_>) -> Option<(f64, f64)> {
     // Who comes before the first prompt is computed finds nothing.
     let first_s = view.courses.iter().filter_map(|course| course.first_token_s);
     let first_s = first_s.fold(f64::INFINITY, f64::min);
     let early = view.seen.iter().filter(|seen| seen.sent_s < first_s).count();
     let late = 1.0 - early as f64 / view.seen.len().max(1) as f64;
-    let shared = (tokens / input.max(1.0)).min(1.0) * late;
+    let shared = shared(view)? * late;
     // A cache that is off counts no look-up.
     let asked = view.signals().and_then(|signals| signals.increase(Signal::PrefixQueries));
     let hits = if asked == Some(0.0) { Some(0.0) } else { view.hit_rate() };
@@ -222,7 +244,8 @@ pub(super) fn batch_gain(view: &View<'_>) -> Option<f64> {
     let by_steps = || {
         // Stalls are no part of what a step costs.
         let all = mixture.delivery_ms * (1.0 - mixture.stalled.excess);
-        let fixed = mixture.floor_ms.min(all);
+        let quickest = view.steps.iter().map(|(_, ms)| *ms).fold(mixture.floor_ms, f64::min);
+        let fixed = quickest.min(all);
         2.0 * all / (2.0 * all - fixed)
     };
     let by_bound = || {
@@ -237,7 +260,7 @@ pub(super) fn batch_gain(view: &View<'_>) -> Option<f64> {
         };
         Some(1.0 / (prompts + (1.0 - prompts) * twice / 2.0))
     };
-    Some(by_bound().unwrap_or_else(by_steps))
+    Some(by_bound().map_or_else(by_steps, |bound| bound.min(by_steps())))
 }
 
 /// The gain from which on a larger batch is a remedy.

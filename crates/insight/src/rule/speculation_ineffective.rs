@@ -69,6 +69,6 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         length = length,
         drafted = drafted / drafts,
     );
-    let share = signs::explains(view, 0.0, 0.6, 0.1).max(0.35);
+    let share = signs::explains(view, 0.0, 0.6, 0.1).max(if rate < 0.25 { 0.7 } else { 0.35 });
     Some(Case::new(confidence, share, says, evidence))
 }

@@ -78,6 +78,9 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         .sum::<f64>();
     let clock = view.signals().and_then(|signals| signals.gauge(Signal::Clock));
     let dropped = clock.is_some_and(|clock| clock.min < 0.85 * clock.max);
+    let is_told = dropped || held > 0.0;
+    // Where ever more is under way, steps grow by that too.
+    let grows = signs::grows(view);
     let mut evidence = vec![
         client(
             said!("step there over the step elsewhere", "该段步长与其余段之比"),
@@ -104,9 +107,9 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
             "",
         )
     }));
-    let confidence = match (dropped || held > 0.0, prompts.is_some_and(|times| times > 1.15)) {
+    let confidence = match (is_told, prompts.is_some_and(|times| times > 1.15)) {
         (true, _) => Confidence::Confirmed,
-        (false, true) if view.signals().is_some() => Confidence::Likely,
+        (false, true) if view.signals().is_some() && !grows => Confidence::Likely,
         _ => Confidence::Possible,
     };
     let missing = clock.is_none().then(|| {
@@ -126,6 +129,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     );
     let part = 1.0 - 1.0 / slower.times;
     let share = signs::explains(view, part, part, part).max(0.5);
+    let share = if grows && !is_told { 0.7 * share } else { share };
     Some(Case::new(confidence, share, says, evidence).missing(missing))
 }
 
@@ -193,9 +197,15 @@ fn slower(view: &View<'_>) -> Option<Slower> {
             let (mean_in, mean_out) =
                 (mean(inside.iter().map(|(_, ms)| *ms))?, mean(outside.iter().map(|(_, ms)| *ms))?);
             // An edge: what comes first is far from what was last before it.
-            let edge = steps[from].1 / steps[from - 1].1.max(1e-9);
-            let next = steps[from + 1].1 / steps[from - 1].1.max(1e-9);
-            if low < 1.15 * high || edge.max(next) < 1.25 || mean_in < 1.3 * mean_out {
+            let edge = |to: usize| {
+                let more = in_flight(view, steps[to].0) / in_flight(view, steps[from - 1].0);
+                // More requests at a time make steps longer too.
+                steps[to].1 / steps[from - 1].1.max(1e-9) / more.max(1.0)
+            };
+            if low < 1.15 * high
+                || mean_in < 1.3 * mean_out
+                || edge(from).max(edge(from + 1)) < 1.25
+            {
                 continue;
             }
             let score = (low / high) * (inside.len() as f64).sqrt();
@@ -208,4 +218,13 @@ fn slower(view: &View<'_>) -> Option<Slower> {
         }
     }
     best.map(|(_, slower)| slower)
+}
+
+/// Requests in flight at an instant, at least 1.
+fn in_flight(view: &View<'_>, at_s: f64) -> f64 {
+    let is_there = |course: &&measure::course::Course| {
+        course.sent_s.is_some_and(|sent_s| sent_s <= at_s)
+            && course.ended_s.is_none_or(|ended_s| ended_s > at_s)
+    };
+    view.courses.iter().filter(is_there).count().max(1) as f64
 }

@@ -58,6 +58,10 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     {
         return None;
     }
+    // What is slow with few requests is not slow for want of more.
+    if view.wrong.is_anything() {
+        return None;
+    }
     let seats_free = view.seats().is_none_or(|seats| in_flight * engines < 0.5 * seats);
     let prompts = signs::prompt_time(view).unwrap_or(0.0);
     if !seats_free || streams.waiting > 0.6 * engines || (prompts > 0.3 && view.bounds.is_some()) {

@@ -58,7 +58,10 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     let tpot_ms = view.mean(|seen| seen.tpot_ms)?;
     let base_ms = mixture.base_ms;
     let is_near = bounds.step_limit == Limit::Memory && base_ms <= 2.3 * bounds.step_ms;
+    // The undisturbed step by itself must be too long.
+    let allowed_ms = view.wrong.tpot_limit_ms * view.tokens_per_step();
     if view.wrong.tpot < 1.0
+        || base_ms < 0.95 * allowed_ms
         || !is_near
         || bounds.kv_share > 0.4
         || base_ms < 0.6 * tpot_ms * view.tokens_per_step()
@@ -92,11 +95,8 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
             .map(|share| server(said!("memory active", "显存活跃比例"), share, "")),
     );
     let agrees = told.is_some_and(|ms| (0.7..1.5).contains(&(ms / mixture.mean_ms)));
-    let confidence = match (agrees, view.wrong.is_given) {
-        (true, true) => Confidence::Confirmed,
-        (true, false) => Confidence::Likely,
-        (false, _) => Confidence::Possible,
-    };
+    let is_sure = agrees && view.wrong.is_given;
+    let confidence = if is_sure { Confidence::Confirmed } else { Confidence::Possible };
     let says = said!(
         "a step takes {base:.1} ms, and reading the weights alone {weights:.1} ms; TPOT may take \
          {limit:.1} ms",

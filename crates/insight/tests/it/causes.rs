@@ -123,7 +123,7 @@ fn queues_are_told_apart_by_what_is_at_its_end() {
         .alone(LIMITED),
         known(
             "token budget",
-            play(spec(at_rate(2.0), 120, (2_000, 60)), &budget, NEAR).seats(64),
+            play(spec(at_rate(2.0), 120, (2_000, 60)), &budget, NEAR).seats(64).wants(150.0, 50.0),
             &["prefill_backlog"],
         )
         .likely(),

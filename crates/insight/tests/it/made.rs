@@ -47,7 +47,8 @@ fn busy_and_useless_is_told_by_device_and_bound() {
     gauge(&mut ran, Signal::GpuBusy, 0.95, 1.0);
     gauge(&mut ran, Signal::TensorActive, 0.05, 0.1);
     gauge(&mut ran, Signal::DramActive, 0.2, 0.3);
-    let found = told(&ran, "busy_but_useless", Confidence::Confirmed);
+    // The host brings it about, so it is one step less sure.
+    let found = told(&ran, "busy_but_useless", Confidence::Likely);
     assert!(found.says.en.contains("95 %"), "{}", found.says.en);
 }
 
@@ -111,7 +112,7 @@ fn what_is_completed_past_the_knee_is_of_no_use() {
     let seats = with(&["max_num_seqs=8"]);
     let ran = play(spec(of_users(40), 200, (400, 80)), &seats, NEAR).seats(8).wants(400.0, 50.0);
     let found = find(&ran, "past_the_knee").expect("most answers come too late");
-    assert_eq!(found.confidence, Confidence::Likely);
+    assert_eq!(found.confidence, Confidence::Possible);
     let first = ran.examined().inside.findings.unwrap().remove(0);
     assert_eq!(first.rule, "seat_limit", "the cause comes before what follows from it");
 }
