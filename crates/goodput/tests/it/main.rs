@@ -54,6 +54,8 @@ mod planning;
 mod results;
 // Adapters, models and priorities of requests, several targets.
 mod routing;
+// The five questions of the seed text.
+mod questions;
 // Shared prefixes and the state of the cache.
 mod prefixes;
 // What can be done with a run afterwards: report, export, import, runs.
