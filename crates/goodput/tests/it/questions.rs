@@ -1,7 +1,7 @@
 //! The five questions of seed 000, asked of the binary as a user would: each has
 //! to be answered by what it prints.
 
-use fake::{Script, Server};
+use fake::{Request, Script, Server};
 use serde_json::Value;
 
 use crate::program::Workplace;
@@ -30,9 +30,9 @@ fn the_second_throughput_beside_late_first_tokens_is_held_to_an_objective() {
     let workplace = Workplace::new();
     let load = ["-c", "800", "-n", "2400", "--isl", "512", "--osl", "128"];
     let told = simulated(&workplace, &[&load[..], &["--goodput", "ttft:1000", "tpot:50"]].concat());
-    let ttft_p99 = told["ttft_ms"]["p99"].as_f64().unwrap();
+    let ttft_p99 = told["metrics"]["ttft_ms"]["p99"].as_f64().unwrap();
     let all = told["throughput"]["output_tok_s"].as_f64().unwrap();
-    let good = told["goodput"]["output_tok_s"].as_f64().unwrap();
+    let good = told["goodput"]["tok_s"].as_f64().unwrap();
     assert!(all > 5_000.0 && ttft_p99 > 8_000.0, "{all} tok/s, {ttft_p99} ms");
     assert!(good < 0.2 * all, "{good} of {all}");
     let text = workplace.run(&["report", "latest"]).exits(0).out;
@@ -47,7 +47,7 @@ fn the_third_late_first_tokens_with_steady_decode_are_a_queue() {
     let load = ["--isl", "512", "--osl", "64", "-n", "300", "--set", "max_num_seqs=8"];
     let calm = simulated(&workplace, &[&load[..], &["--request-rate", "4"]].concat());
     let busy = simulated(&workplace, &[&load[..], &["--request-rate", "16"]].concat());
-    let mean = |told: &Value, key: &str| told[key]["mean"].as_f64().unwrap();
+    let mean = |told: &Value, key: &str| told["metrics"][key]["mean"].as_f64().unwrap();
     assert!(mean(&busy, "ttft_ms") > 5.0 * mean(&calm, "ttft_ms"), "TTFT goes up");
     assert!(mean(&busy, "tpot_ms") < 1.3 * mean(&calm, "tpot_ms"), "TPOT does not");
     let first = &busy["findings"][0];
@@ -71,16 +71,17 @@ fn the_third_late_first_tokens_with_steady_decode_are_a_queue() {
 fn the_fourth_a_busy_device_with_little_arithmetic_is_no_contradiction() {
     let workplace = Workplace::with_metrics();
     let serving = Serving::start(&workplace, &[]);
-    let exporter = "# TYPE DCGM_FI_DEV_GPU_UTIL gauge\nDCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 95\n";
-    let exporter = Server::start_scripted(move |_| Script::whole(200, "text/plain", exporter));
-    let exporter = exporter.unwrap().url();
+    let told = "# TYPE DCGM_FI_DEV_GPU_UTIL gauge\nDCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 95\n";
+    let answer = move |_: &Request| Script::whole(200, "text/plain", told);
+    let exporter = Server::start_scripted(answer).unwrap();
+    let device = exporter.url();
     let engine = format!("{}/metrics", serving.url());
     let told = workplace.judged_bench(
         &serving.url(),
         &[
-            &["--metrics-url", &engine, "--metrics-url", &exporter, "--metrics-interval", "200ms"]
+            &["--metrics-url", &engine, "--metrics-url", &device, "--metrics-interval", "200ms"]
                 [..],
-            &["--model-shape", "llama-3.1-8b", "--accelerator", "h100", "--allow-invalid"],
+            &["--model-shape", "llama-3.1-8b", "--accelerator", "h100", "--topology", "1", "--allow-invalid"],
             &["-c", "8", "-n", "24", "--osl", "64", "--json", "s.json"],
         ]
         .concat(),

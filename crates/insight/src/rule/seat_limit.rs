@@ -106,6 +106,9 @@ fn by_server(view: &View<'_>, queue: signs::Queue) -> Option<Case> {
     Some(Case::new(confidence, share, says, evidence).against(against).missing(missing))
 }
 
+/// Prompts that are computed at a time, at most, for all that is known.
+const PREFILLING: f64 = 4.0;
+
 /// Seats or blocks, as one: from outside both hold the number of answers that
 /// come at a time.
 fn by_client(view: &View<'_>) -> Option<Case> {
@@ -115,7 +118,10 @@ fn by_client(view: &View<'_>) -> Option<Case> {
     let even = streams.evenness.filter(|even| *even >= if crowded { 0.6 } else { 0.85 })?;
     let ttft_ms = view.ttft_ms()?;
     let queue_ms = view.queue_ms().unwrap_or((ttft_ms - view.least_ttft_ms()?).max(0.0));
-    let of_ttft = queue_ms / ttft_ms;
+    // Where ever more wait, the quickest of them waited long too; but of those who
+    // wait only so many have their prompts computed.
+    let of_those = 1.0 - PREFILLING / streams.waiting.max(PREFILLING);
+    let of_ttft = (queue_ms / ttft_ms).max(of_those);
     let futile = signs::batch_gain(view).is_some_and(|gain| gain < signs::BATCH_HELPS);
     let waits = streams.queued >= 0.4 && streams.waiting >= 0.12 * streams.answered;
     if !waits || of_ttft < 0.5 || futile {
