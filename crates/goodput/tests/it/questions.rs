@@ -43,7 +43,7 @@ fn the_second_throughput_beside_late_first_tokens_is_held_to_an_objective() {
 /// to look at stand in the finding.
 #[test]
 fn the_third_late_first_tokens_with_steady_decode_are_a_queue() {
-    let workplace = Workplace::new();
+    let workplace = Workplace::with_metrics();
     let load = ["--isl", "512", "--osl", "64", "-n", "300", "--set", "max_num_seqs=8"];
     let calm = simulated(&workplace, &[&load[..], &["--request-rate", "4"]].concat());
     let busy = simulated(&workplace, &[&load[..], &["--request-rate", "16"]].concat());
@@ -52,7 +52,9 @@ fn the_third_late_first_tokens_with_steady_decode_are_a_queue() {
     assert!(mean(&busy, "tpot_ms") < 1.3 * mean(&calm, "tpot_ms"), "TPOT does not");
     let first = &busy["findings"][0];
     assert_eq!(first["rule"], "seat_limit", "{}", busy["findings"]);
+    // Lines are broken anywhere between words.
     let text = workplace.run(&["diagnose", "latest"]).exits(0).out;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "waiting, mean",
         "running while others wait",
@@ -76,26 +78,44 @@ fn the_fourth_a_busy_device_with_little_arithmetic_is_no_contradiction() {
     let exporter = Server::start_scripted(answer).unwrap();
     let device = exporter.url();
     let engine = format!("{}/metrics", serving.url());
-    let told = workplace.judged_bench(
-        &serving.url(),
-        &[
-            &["--metrics-url", &engine, "--metrics-url", &device, "--metrics-interval", "200ms"]
-                [..],
-            &["--model-shape", "llama-3.1-8b", "--accelerator", "h100", "--topology", "1", "--allow-invalid"],
-            &["-c", "8", "-n", "24", "--osl", "64", "--json", "s.json"],
-        ]
-        .concat(),
-    );
+    let told =
+        workplace.judged_bench(
+            &serving.url(),
+            &[
+                &[
+                    "--metrics-url",
+                    &engine,
+                    "--metrics-url",
+                    &device,
+                    "--metrics-interval",
+                    "200ms",
+                ][..],
+                &[
+                    "--model-shape",
+                    "llama-3.1-8b",
+                    "--accelerator",
+                    "h100",
+                    "--topology",
+                    "1",
+                    "--allow-invalid",
+                ],
+                &["-c", "8", "-n", "24", "--osl", "64", "--json", "s.json"],
+            ]
+            .concat(),
+        );
     told.exits(0);
     let summary: Value = serde_json::from_str(&workplace.read("s.json")).unwrap();
     let figure =
         |key: &str| summary["efficiency"][key].as_f64().unwrap_or_else(|| panic!("no {key}"));
-    assert_eq!(figure("gpu_utilisation").to_bits(), 0.95_f64.to_bits());
-    assert!(figure("mfu") < 0.1 && figure("mbu") > 0.3 && figure("step_over_bound") > 1.0);
-    let lints = summary["lints"].to_string();
-    assert!(lints.contains("busy_is_useful"), "{lints}");
+    assert!((figure("gpu_utilisation") - 0.95).abs() < 1e-9);
+    let (mfu, mbu, over) = (figure("mfu"), figure("mbu"), figure("step_over_bound"));
+    assert!(mfu < 0.1 && mbu > mfu && over > 1.0, "MFU {mfu}, MBU {mbu}, {over} over the bound");
+    // Memory is what decode is limited by: nothing here speaks against the device.
+    let against = ["host_bound", "busy_but_useless"];
+    let findings = summary["findings"].to_string();
+    assert!(!against.iter().any(|rule| findings.contains(rule)), "{findings}");
     let text = workplace.run(&["report", "latest"]).exits(0).out;
-    for part in ["MFU", "MBU", "GPU"] {
+    for part in ["MFU", "MBU", "step over bound", "GPU utilisation"] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     serving.end();
