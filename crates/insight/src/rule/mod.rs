@@ -74,6 +74,7 @@ use measure::said::Said;
 use measure::signal::Signal;
 use measure::stage::Stages;
 
+pub use self::ranking::MATTERS;
 use crate::view::View;
 
 /// A cause that can be told from what a run shows.

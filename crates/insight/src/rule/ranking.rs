@@ -40,10 +40,12 @@ const CAUSES: &[(&str, &[&str])] = &[
 /// Rules that only say what follows from others.
 const FOLLOWS: &[&str] = &["past_the_knee", "hidden_queue"];
 
-/// Share from which on a cause is told at all, and from which on it is more than
-/// possible: what explains little of what is wrong is not its cause.
+/// Share from which on a cause is told at all.
 const TOLD: f64 = 0.05;
-const MATTERS: f64 = 0.3;
+
+/// Share of what is wrong from which on a cause is as sure as its evidence: what
+/// explains less is one step less sure.
+pub const MATTERS: f64 = 0.3;
 
 /// A cause explains about as much as what it brings about, at least.
 const AS_MUCH: f64 = 0.9;

@@ -119,7 +119,13 @@ fn hold(usual: &Ran, all: &[Made]) {
             problems.push(format!("no {}", one.rule));
             continue;
         };
-        if found.confidence != one.sure {
+        // What explains little of what is wrong is one step less sure.
+        let sure = match one.sure {
+            sure if found.share >= insight::rule::MATTERS => sure,
+            Confirmed => Likely,
+            Likely | Possible => Possible,
+        };
+        if found.confidence != sure {
             problems.push(format!("{} is {:?}: {found:#?}", one.rule, found.confidence));
         }
         let numbers = found.evidence.iter().chain(&found.against);
@@ -672,7 +678,7 @@ fn an_objective_that_is_met_twice_over_is_told_by_its_price() {
     assert!(find(&dear, "cost_slack").is_none(), "nobody said what it costs");
     dear.deployment.price_per_hour = Some(2.5);
     let found = find(&dear, "cost_slack").expect("it is paid for twice");
-    assert_eq!(found.confidence, Likely, "{found:#?}");
+    assert_eq!(found.confidence, Possible, "an idle server brings it about: {found:#?}");
     assert!(find(&dear.clone().seats(2), "cost_slack").is_none(), "all seats are taken");
     assert!(find(&dear.wants(40.0, 9.0), "cost_slack").is_none(), "nothing is left");
 }
