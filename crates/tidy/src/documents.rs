@@ -193,9 +193,20 @@ pub fn codemap<'a>(page: &str, crates: impl Iterator<Item = &'a str>) -> Vec<Str
         .collect()
 }
 
+/// Pages of measured results: the page and its file without their endings, what
+/// writes them, the member that each result has once, the page's table of them.
+pub const MEASURED: &[(&str, &str, &str, &str)] = &[
+    ("docs/fidelity", "scripts/fidelity", "a_a", "## All figures"),
+    ("docs/real-vllm", "scripts/real-vllm", "case", "## All figures"),
+];
+
 /// A page of measured results that is older than its file, or holds other ones:
-/// its date and capacity must be the file's, and each result has its line.
-pub fn fidelity(page: &str, file: &str) -> Vec<String> {
+/// its date must be the file's, and each result has its line.
+pub fn measured(
+    (name, script, each, table): (&str, &str, &str, &str),
+    page: &str,
+    file: &str,
+) -> Vec<String> {
     let member = |name: &str| {
         let after = file.split_once(&format!("\"{name}\": "))?.1;
         Some(after.split([',', '\n']).next().unwrap_or_default().trim_matches('"').to_owned())
@@ -204,19 +215,17 @@ pub fn fidelity(page: &str, file: &str) -> Vec<String> {
     match member("date") {
         Some(date) if page.contains(&format!("Run of {date}:")) => {}
         date => problems.push(format!(
-            "docs/fidelity.md is not of the run of {date:?} in docs/fidelity.json: write it again \
-             with scripts/fidelity --page docs/fidelity.json"
+            "{name}.md is not of the run of {date:?} in {name}.json: write it again with {script} \
+             --page {name}.json"
         )),
     }
-    let results = file.matches("\"a_a\":").count();
-    let section = page.split_once("## All figures").map_or("", |(_, after)| after);
+    let results = file.matches(&format!("\"{each}\":")).count();
+    let section = page.split_once(table).map_or("", |(_, after)| after);
     let section = section.split_once("\n## ").map_or(section, |(before, _)| before);
     // Two lines are the head of the table.
     let lines = section.lines().filter(|line| line.starts_with('|')).count().saturating_sub(2);
     if results != lines {
-        problems.push(format!(
-            "docs/fidelity.md shows {lines} figures, and docs/fidelity.json holds {results}"
-        ));
+        problems.push(format!("{name}.md shows {lines} results, and {name}.json holds {results}"));
     }
     problems
 }
@@ -512,10 +521,11 @@ mod tests {
         let page = |date: &str| {
             format!("Run of {date}: x\n\n## All figures\n\n| a |\n|---|\n| 1 |\n\n## Next\n| b |\n")
         };
-        assert!(fidelity(&page("2026-01-02"), file).is_empty());
-        assert_eq!(fidelity(&page("2026-01-01"), file).len(), 1);
+        let measured = |page: &str, file: &str| measured(MEASURED[0], page, file).len();
+        assert_eq!(measured(&page("2026-01-02"), file), 0);
+        assert_eq!(measured(&page("2026-01-01"), file), 1);
         let more = file.replace("}]", "}, {\"a_a\": 0.2}]");
-        assert_eq!(fidelity(&page("2026-01-02"), &more).len(), 1);
+        assert_eq!(measured(&page("2026-01-02"), &more), 1);
     }
 
     #[test]

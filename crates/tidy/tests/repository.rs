@@ -109,10 +109,12 @@ fn the_changelog_tells_what_moved_first() {
 }
 
 #[test]
-fn the_page_of_fidelity_is_of_its_file() {
+fn pages_of_measured_results_are_of_their_files() {
     let repository = repository();
-    let (page, file) = (repository.text("docs/fidelity.md"), repository.text("docs/fidelity.json"));
-    holds(&documents::fidelity(page, file));
+    for of @ (name, ..) in documents::MEASURED {
+        let (page, file) = (format!("{name}.md"), format!("{name}.json"));
+        holds(&documents::measured(*of, repository.text(&page), repository.text(&file)));
+    }
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub(super) static RULE: Rule = Rule {
 /// Steps of a prompt from which on its budget is what it waits for.
 const MANY_STEPS: f64 = 3.0;
 
+/// Share of the limit of TTFT below which prompts may take as many steps as they
+/// do.
+const NOBODY_MINDS: f64 = 0.5;
+
 fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
     let prefill_ms = view.prefill_ms()?;
     let ttft_ms = view.ttft_ms().filter(|ms| *ms > 0.0)?;
@@ -88,7 +92,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         && of_queue >= 0.4
         && !signs::grows(view)
         && signs::prompt_time(view).is_some_and(|share| share > 0.6);
-    if !is_small && !backlog {
+    if !is_small && !backlog || view.wrong.ttft < NOBODY_MINDS {
         return None;
     }
     // Prompts in many steps are as they should be where nobody minds.
