@@ -1,6 +1,8 @@
 //! Rows of a run: every field comes back, old files stay readable, and bad
 //! bytes are told and never believed.
 
+mod resealed;
+
 use std::sync::Arc;
 
 use arrow_array::builder::{ListBuilder, StringBuilder, UInt8Builder};
@@ -19,7 +21,12 @@ use proptest::option;
 use proptest::prelude::*;
 use wire::rows::{self, RowsError};
 
+use crate::resealed::reseal;
+
 const GOLDEN: &[u8] = include_bytes!("golden/rows-v1.parquet");
+
+/// Where the checksum stands.
+const SEAL: &[u8] = b"goodput.rows.crc32";
 
 /// The records of the golden file. Never change them: the file is what version
 /// 1 wrote, and it must decode to these for ever.
@@ -330,7 +337,7 @@ fn a_resealed_file_with_bad_content_is_an_error_or_records_but_no_panic() {
     for place in (4..GOLDEN.len()).step_by(3) {
         let mut bad = GOLDEN.to_vec();
         bad[place] ^= 0x80 >> (place % 8);
-        let _ = rows::decode(&reseal(bad));
+        let _ = rows::decode(&reseal(bad, SEAL));
     }
 }
 
@@ -367,7 +374,7 @@ fn rewritten(change: impl FnOnce(&mut Vec<(Field, ArrayRef)>)) -> Vec<u8> {
     let properties = WriterProperties::builder().set_key_value_metadata(metadata).build();
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
-    reseal(writer.into_inner().unwrap())
+    reseal(writer.into_inner().unwrap(), SEAL)
 }
 
 fn replaced(name: &str, array: ArrayRef) -> Vec<u8> {
@@ -375,21 +382,6 @@ fn replaced(name: &str, array: ArrayRef) -> Vec<u8> {
         let place = columns.iter().position(|(field, _)| field.name() == name).unwrap();
         columns[place] = (Field::new(name, array.data_type().clone(), true), array);
     })
-}
-
-/// Puts the right checksum into changed bytes: CRC-32 of the file with the
-/// digits as zeros. Bytes whose footer no longer holds one stay as they are.
-fn reseal(mut file: Vec<u8>) -> Vec<u8> {
-    const KEY: &[u8] = b"goodput.rows.crc32";
-    let Some(place) = file.windows(KEY.len()).rposition(|window| window == KEY) else {
-        return file;
-    };
-    let digits = place + KEY.len() + 2..place + KEY.len() + 10;
-    file[digits.clone()].fill(b'0');
-    let mut crc = flate2::Crc::new();
-    crc.update(&file);
-    file[digits].copy_from_slice(format!("{:08x}", crc.sum()).as_bytes());
-    file
 }
 
 fn find(file: &[u8], key: &[u8]) -> usize {

@@ -1,6 +1,8 @@
 //! What was scraped, as a file: it comes back, old files stay readable, and bad
 //! bytes are told and never believed.
 
+mod resealed;
+
 use measure::window::Window;
 use measure::{At, Span};
 use proptest::collection::vec;
@@ -8,7 +10,12 @@ use proptest::prelude::*;
 use wire::prometheus::{self, Exposition, Part};
 use wire::scrapes::{self, Collected, MetricsError, Scrape, Source};
 
+use crate::resealed::reseal;
+
 const GOLDEN: &[u8] = include_bytes!("golden/metrics-v1.parquet");
+
+/// Where the checksum stands.
+const SEAL: &[u8] = b"goodput.metrics.crc32";
 const VLLM: &str = include_str!("../../../testdata/captures/vllm_metrics.prom");
 
 /// Every kind of family, names and labels of all kinds, and what floats can be.
@@ -169,21 +176,6 @@ fn any_flipped_bit_and_any_cut_of_metrics_is_an_error() {
     }
 }
 
-/// Puts the right checksum into changed bytes.
-fn reseal(mut file: Vec<u8>) -> Vec<u8> {
-    const KEY: &[u8] = b"goodput.metrics.crc32";
-    let place = file.windows(KEY.len()).rposition(|window| window == KEY);
-    let Some(place) = place.filter(|place| place + KEY.len() + 10 <= file.len()) else {
-        return file;
-    };
-    let digits = place + KEY.len() + 2..place + KEY.len() + 10;
-    file[digits.clone()].fill(b'0');
-    let mut crc = flate2::Crc::new();
-    crc.update(&file);
-    file[digits].copy_from_slice(format!("{:08x}", crc.sum()).as_bytes());
-    file
-}
-
 fn float() -> impl Strategy<Value = f64> {
     any::<u64>().prop_map(f64::from_bits)
 }
@@ -200,7 +192,7 @@ proptest! {
             let place = place.index(file.len());
             file[place] = byte;
         }
-        let _ = scrapes::decode(&reseal(file));
+        let _ = scrapes::decode(&reseal(file, SEAL));
     }
 
     #[test]

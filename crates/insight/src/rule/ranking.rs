@@ -79,8 +79,7 @@ pub(super) fn order(found: &mut Vec<Finding>) {
             .then(a.rule.cmp(b.rule))
     });
     for finding in found {
-        let explained = places.iter().any(|(rule, is)| *rule == finding.rule && *is);
-        if finding.share < MATTERS || explained {
+        if finding.share < MATTERS || is_explained(finding) {
             finding.confidence = less_sure(finding.confidence);
         }
     }
