@@ -158,7 +158,7 @@ fn simulate_command() -> Command {
 
 fn fit_command() -> Command {
     Command::new("fit")
-        .about("Fit the engine model's settings to runs that were measured")
+        .about("Fit the engine model's settings to runs that were measured, and to what their servers said of themselves")
         .arg(
             run_argument()
                 .num_args(1..)

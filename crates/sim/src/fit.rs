@@ -5,7 +5,8 @@
 //! (Levenberg, 1944; Marquardt, 1963). The search moves times, of which a step's
 //! is nearly a sum: an overhead as it is, a rate by its inverse. The residuals
 //! are logarithms of ratios, so that each counts by its relative error: deciles
-//! of TTFT and TPOT, and the time that the run took.
+//! of TTFT and TPOT, the time that the run took, and, where the server says it,
+//! of what its own TTFT is made.
 
 use std::fmt;
 
@@ -21,8 +22,9 @@ use workload::routing::{Route, Routing};
 use workload::schedule::{OutputLength, Schedule, Spec};
 use workload::{After, Batch, Lengths, Prefixes, Request};
 
-use crate::client::{self, Given, Observer, Surroundings};
+use crate::client::{self, Given, Observer, Surroundings, Watcher};
 use crate::cluster::Cluster;
+use crate::inside::{Inside, Listening};
 use crate::settings::{Setting, Settings, SettingsError};
 
 /// Settings that are fitted unless others are asked for.
@@ -37,8 +39,22 @@ pub const USUAL: &[&str] = &[
 /// Of which probabilities quantiles are compared.
 const DECILES: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
-/// The weight of a run's length against that of one decile.
-const WEIGHT_OF_LENGTH: f64 = 3.0;
+/// What residuals weigh against that of one decile.
+#[derive(Clone, Copy)]
+struct Weights {
+    /// A run's length.
+    length: f64,
+    /// A part of the server's TTFT.
+    part: f64,
+}
+
+impl Weights {
+    /// In the search. A part's mean moves with no other residual, so its square
+    /// counts for as many deciles as are counted as one, [`TOGETHER`].
+    const SEARCHED: Self = Self { length: 3.0, part: 2.12 };
+    /// In the error that is told.
+    const EVEN: Self = Self { length: 1.0, part: 1.0 };
+}
 
 /// Requests that ended well below which deciles say little.
 const FEWEST: usize = 20;
@@ -235,6 +251,8 @@ pub struct Figures {
     pub mean_tpot_ms: Option<f64>,
     /// First intended to last event of those that ended well, seconds.
     pub makespan_s: f64,
+    /// Of what the server's own TTFT is made, where it is known.
+    pub inside: Option<Inside>,
 }
 
 impl Figures {
@@ -264,6 +282,7 @@ impl Figures {
             mean_ttft_ms: mean(&ttft),
             mean_tpot_ms: (!tpot.is_empty()).then(|| mean(&tpot)),
             makespan_s: if ok == 0 { 0.0 } else { (last - first).s() },
+            inside: None,
         }
     }
 
@@ -272,17 +291,30 @@ impl Figures {
         self.ok as f64 / self.makespan_s
     }
 
-    /// Logarithms of this run's figures over another's, that of the length times
-    /// its weight.
-    fn residuals(&self, measured: &Self, weight_of_length: f64, into: &mut Vec<f64>) {
-        let ratio = |own: f64, other: f64| (own.max(1e-6) / other.max(1e-6)).ln();
+    /// Logarithms of this run's figures over another's, times their weights.
+    fn residuals(&self, measured: &Self, weights: Weights, into: &mut Vec<f64>) {
         let pairs = |own: &[f64], other: &[f64], into: &mut Vec<f64>| {
             into.extend(own.iter().zip(other).map(|(own, other)| ratio(*own, *other)));
         };
         pairs(&self.ttft_ms, &measured.ttft_ms, into);
         pairs(&self.tpot_ms, &measured.tpot_ms, into);
-        into.push(weight_of_length * ratio(self.makespan_s, measured.makespan_s));
+        into.push(weights.length * ratio(self.makespan_s, measured.makespan_s));
+        if let Some((own, told)) = self.inside.zip(measured.inside) {
+            // A part counts by what it makes of TTFT, of which it is one: a queue
+            // of 0.01 ms is as good as one of 0.02, and a tenth of TTFT is a tenth
+            // wherever it lies.
+            let whole = told.ttft_ms.unwrap_or(measured.mean_ttft_ms);
+            let part = |own: f64, told: f64| weights.part * ratio(whole - told + own, whole);
+            into.push(part(own.prefill_ms, told.prefill_ms));
+            let waited = own.waited_ms().zip(told.waited_ms());
+            into.extend(waited.map(|(own, told)| part(own, told)));
+        }
     }
+}
+
+/// The logarithm of one time over another, both at least a nanosecond.
+fn ratio(own: f64, other: f64) -> f64 {
+    (own.max(1e-6) / other.max(1e-6)).ln()
 }
 
 impl Observed {
@@ -397,6 +429,22 @@ impl Observed {
         self
     }
 
+    /// The same with what the server says of itself, of these requests alone.
+    #[must_use]
+    pub const fn seen_inside(mut self, inside: Inside) -> Self {
+        self.measured.inside = Some(inside);
+        self
+    }
+
+    /// The same with so much of TTFT outside of the server: the network, a
+    /// gateway, the way between socket and engine. It is no engine's, so it is
+    /// taken as it was, half of it on each way, and no setting is moved for it.
+    #[must_use]
+    pub fn at_distance(mut self, outside: Span) -> Self {
+        self.around.one_way = Span::from_us(outside.us().max(0) / 2);
+        self
+    }
+
     /// Whether the server said of any request what it had cached. Where it did
     /// not, all prompts count as computed, and rates that are fitted to shared
     /// prefixes are too high.
@@ -419,7 +467,10 @@ impl Observed {
     /// # Errors
     /// Settings that cannot be together, or that refuse its requests.
     pub fn simulated(&self, settings: &Settings) -> Result<Figures, FitError> {
-        let figures = Figures::of(&self.records(settings, false)?);
+        let listening = self.measured.inside.map(|_| Listening::default());
+        let kept = self.play(settings, false, listening)?;
+        let inside = kept.listening.and_then(|listening| listening.heard());
+        let figures = Figures { inside, ..Figures::of(&kept.records) };
         if figures.ok < self.measured.ok {
             return Err(FitError::Refused {
                 run: self.name.clone(),
@@ -440,24 +491,43 @@ impl Observed {
         settings: &Settings,
         keep_events: bool,
     ) -> Result<Vec<Record>, SettingsError> {
+        Ok(self.play(settings, keep_events, None)?.records)
+    }
+
+    fn play(
+        &self,
+        settings: &Settings,
+        keep_events: bool,
+        listening: Option<Listening>,
+    ) -> Result<Kept, SettingsError> {
         let mut cluster = Cluster::new(settings, self.seed)?;
         let around = Surroundings { keep_events, ..self.around };
         if let Some(warmup) = &self.warmup {
-            cluster = client::run(warmup, self.nonce, cluster, around, &mut Kept(Vec::new()));
+            let mut kept = Kept { records: Vec::new(), listening: None };
+            cluster = client::run(warmup, self.nonce, cluster, around, &mut kept);
         }
-        let mut kept = Kept(Vec::with_capacity(self.given.len()));
+        let mut kept = Kept { records: Vec::with_capacity(self.given.len()), listening };
         let given = |index: u32| self.given.get(index as usize).copied().unwrap_or_default();
         client::run_given(&self.schedule, self.nonce, cluster, around, &given, &mut kept);
-        kept.0.sort_by_key(|record| record.index);
-        Ok(kept.0)
+        kept.records.sort_by_key(|record| record.index);
+        Ok(kept)
     }
 }
 
-struct Kept(Vec<Record>);
+/// What is kept of a run that was played again.
+struct Kept {
+    records: Vec<Record>,
+    /// Hears of the engine, where that is of interest.
+    listening: Option<Listening>,
+}
 
 impl Observer for Kept {
     fn ended(&mut self, record: Record) {
-        self.0.push(record);
+        self.records.push(record);
+    }
+
+    fn watcher(&mut self) -> Option<&mut dyn Watcher> {
+        self.listening.as_mut().map(|listening| listening as &mut dyn Watcher)
     }
 }
 
@@ -534,7 +604,8 @@ pub struct Fit {
     pub settings: Settings,
     /// Those that were moved.
     pub fitted: Vec<Fitted>,
-    /// Root mean square of the relative errors of all deciles and lengths.
+    /// Root mean square of the relative errors of all deciles, lengths and parts
+    /// of the servers' TTFT.
     pub error: f64,
     /// Of each run: what was measured, and what the model says.
     pub runs: Vec<(String, Figures, Figures)>,
@@ -741,7 +812,7 @@ impl<'a> Search<'a> {
         let mut all = Vec::new();
         for run in self.runs {
             self.simulations += 1;
-            run.simulated(&settings)?.residuals(&run.measured, WEIGHT_OF_LENGTH, &mut all);
+            run.simulated(&settings)?.residuals(&run.measured, Weights::SEARCHED, &mut all);
         }
         Ok(all)
     }
@@ -820,7 +891,7 @@ impl<'a> Search<'a> {
         let (mut runs, mut errors) = (Vec::new(), Vec::new());
         for run in self.runs {
             let simulated = run.simulated(&settings)?;
-            simulated.residuals(&run.measured, 1.0, &mut errors);
+            simulated.residuals(&run.measured, Weights::EVEN, &mut errors);
             runs.push((run.name.clone(), run.measured.clone(), simulated));
         }
         let squares: f64 = errors.iter().map(|error| error * error).sum();
@@ -858,6 +929,33 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_counts_by_what_it_makes_of_ttft() {
+        let figures = |waited_ms: f64, prefill_ms: f64| Figures {
+            inside: Some(Inside { ttft_ms: Some(waited_ms + prefill_ms), prefill_ms }),
+            ..Figures::of(&[])
+        };
+        let parts = |own: &Figures, told: &Figures| -> Vec<f64> {
+            let mut all = Vec::new();
+            own.residuals(told, Weights::EVEN, &mut all);
+            all.split_off(all.len() - 2)
+        };
+        // Twice a queue of nothing is nothing.
+        let parts_of_little = parts(&figures(0.02, 100.0), &figures(0.01, 100.0));
+        assert!(parts_of_little.iter().all(|part| part.abs() < 1.1e-4), "{parts_of_little:?}");
+        // A tenth of TTFT is a tenth in either part.
+        let [prefill, waited] = parts(&figures(20.0, 100.0), &figures(10.0, 90.0))[..] else {
+            panic!("two parts")
+        };
+        assert!((prefill - 1.1f64.ln()).abs() < 1e-12 && (waited - prefill).abs() < 1e-12);
+        // Without the server's TTFT there is one part only.
+        let told = Inside { ttft_ms: None, prefill_ms: 90.0 };
+        let told = Figures { inside: Some(told), mean_ttft_ms: 100.0, ..Figures::of(&[]) };
+        let mut all = Vec::new();
+        figures(20.0, 100.0).residuals(&told, Weights::EVEN, &mut all);
+        assert_eq!(all.len(), 2, "the length and the prefill: {all:?}");
+    }
 
     #[test]
     fn a_system_is_solved() {

@@ -9,6 +9,7 @@ mod cluster;
 mod content;
 mod cost;
 pub mod fit;
+mod inside;
 pub mod planning;
 mod replica;
 mod scheduler;
@@ -18,6 +19,7 @@ pub use choice::{Choice, ChoicesError, MOST_CHOICES, choices};
 pub use cluster::{Ask, Audience, Cluster, TooLong};
 pub use content::{BlockHash, Content, Stretch};
 pub use cost::{Cost, StepCost};
+pub use inside::Inside;
 pub use replica::{Gauges, Listener, Replica, Slowdown, StepReport, Totals};
 pub use scheduler::{
     Begun, Ended, Finish, Limits, Policy, PrefixCounts, Sink, Speculation, Submission, Work,

@@ -25,6 +25,11 @@ pub struct Engine {
     /// Root mean square of the relative errors of the fit.
     #[serde(default)]
     pub relative_error: Option<f64>,
+    /// Mean time of TTFT that passed outside of the servers of these runs, ms, and
+    /// so is in no setting; null where only client records were fitted, and it is
+    /// in the front end's.
+    #[serde(default)]
+    pub outside_ms: Option<f64>,
     /// The runs that it was fitted to.
     #[serde(default)]
     pub runs: Vec<String>,
@@ -98,6 +103,7 @@ mod tests {
                 determined: false,
             }],
             relative_error: Some(0.031),
+            outside_ms: Some(4.2),
             runs: vec!["01ABC".to_owned()],
         };
         assert_eq!(decode(&encode(&engine)).unwrap(), engine);

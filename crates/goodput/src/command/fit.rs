@@ -1,11 +1,13 @@
 //! `sim fit`: the engine model's settings from runs that were measured.
 
+use measure::Span;
 use report::number::{percent, short};
 use serde_json::{Value, json};
 use sim::fit::{self, Figures, Fit, FitError, Observed};
 use wire::engine::{Engine, FittedSetting, VERSION};
 
-use crate::command::report as kept;
+use crate::command::inside::{self, Told};
+use crate::command::report::{self as kept, Read};
 use crate::command::simulate::set_error;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -32,18 +34,18 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let to = arguments.to.map(|path| store::Output::open(path.as_ref())).transpose()?;
     let start = engine::engine(arguments.engine, &arguments.set, &open)?;
     let names = if arguments.only.is_empty() { fit::USUAL } else { &arguments.only };
-    let mut runs = Vec::new();
-    for name in &arguments.runs {
-        runs.push(observed(name, arguments.runs_dir)?);
-    }
-    let found = fit::fit(&runs, &start.settings, names).map_err(fit_error)?;
+    let read = |name: &&str| kept::read(name, arguments.runs_dir);
+    let runs: Vec<Read> = arguments.runs.iter().map(read).collect::<Result<_, _>>()?;
+    let seen = Seen::of(&runs)?;
+    drop(runs);
+    let found = fit::fit(&seen.runs, &start.settings, names).map_err(fit_error)?;
     start.notes.iter().for_each(|note| crate::say(note));
-    let file = described(&found, start);
-    for run in runs.iter().filter(|run| !run.knows_cached()) {
+    let file = described(&found, &seen, start);
+    for run in seen.runs.iter().filter(|run| !run.knows_cached()) {
         crate::say(&unknown_cache(run.name()));
     }
-    json.show(words(&found).trim_end());
-    json.write(&to_json(&found))?;
+    json.show(words(&found, &seen).trim_end());
+    json.write(&to_json(&found, &seen))?;
     if !found.holds() {
         let why = format!(
             "the model does not describe these runs: it is off by {} (root mean square), more than \
@@ -61,10 +63,56 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A run that is kept, ready to be played again.
-fn observed(name: &str, runs_dir: Option<&str>) -> Result<Observed, Failure> {
-    let run = kept::read(name, runs_dir)?;
-    Observed::of(&run.facts.run_id, &run.records, &run.facts.load).map_err(fit_error)
+/// Runs that are kept, ready to be fitted.
+pub(crate) struct Seen {
+    pub(crate) runs: Vec<Observed>,
+    /// What the server of each says of itself, or why that is not taken.
+    pub(crate) told: Vec<Result<Told, String>>,
+    /// Mean time of TTFT outside of the servers, ms; none where no server says it.
+    pub(crate) outside_ms: Option<f64>,
+}
+
+impl Seen {
+    pub(crate) fn of(read: &[Read]) -> Result<Self, Failure> {
+        let told: Vec<Result<Told, String>> = read.iter().map(inside::told).collect();
+        let outside = |told: &Result<Told, String>| told.as_ref().ok()?.outside_ms;
+        let known: Vec<f64> = told.iter().filter_map(outside).collect();
+        let outside_ms =
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+        let mut runs = Vec::new();
+        for (run, told) in read.iter().zip(&told) {
+            let observed = Observed::of(&run.facts.run_id, &run.records, &run.facts.load);
+            let mut observed = observed.map_err(fit_error)?;
+            // One client measured one engine: what is not known of a run is what it
+            // was in the others.
+            if let Some(ms) = outside(told).or(outside_ms) {
+                observed = observed.at_distance(Span::from_s(ms / 1e3));
+            }
+            if let Ok(told) = told {
+                observed = observed.seen_inside(told.inside());
+            }
+            runs.push(observed);
+        }
+        Ok(Self { runs, told, outside_ms })
+    }
+
+    /// What is known of the server of each run, a line each.
+    fn words(&self) -> String {
+        let mut text = String::new();
+        for (run, told) in self.runs.iter().zip(&self.told) {
+            let said = match (told, self.outside_ms) {
+                (Ok(told), _) => told.words(),
+                (Err(why), None) => format!("{why}; fitted by its client records alone"),
+                (Err(why), Some(ms)) => format!(
+                    "{why}; fitted by its client records alone, with {} ms of TTFT outside of the \
+                     server as in the other runs",
+                    short(ms)
+                ),
+            };
+            text.push_str(&format!("  run {}: {said}\n", last_of(run.name())));
+        }
+        text
+    }
 }
 
 pub(crate) fn fit_error(error: FitError) -> Failure {
@@ -84,7 +132,7 @@ pub(crate) fn unknown_cache(run: &str) -> String {
 }
 
 /// The file of a fit: what was given, then what was found.
-fn described(found: &Fit, start: engine::Engine) -> Engine {
+fn described(found: &Fit, seen: &Seen, start: engine::Engine) -> Engine {
     let whole = |(name, value): (String, String)| {
         // A model's folder is found from wherever the file is read.
         let path = std::fs::canonicalize(&value).ok().filter(|_| name == "model");
@@ -110,12 +158,13 @@ fn described(found: &Fit, start: engine::Engine) -> Engine {
             })
             .collect(),
         relative_error: Some(found.error),
+        outside_ms: seen.outside_ms,
         runs: found.runs.iter().map(|(name, _, _)| name.clone()).collect(),
     }
 }
 
 /// A fit in words.
-pub(crate) fn words(found: &Fit) -> String {
+pub(crate) fn words(found: &Fit, seen: &Seen) -> String {
     let mut text = format!(
         "Engine model fitted to {} run{}, {} simulations\n\n  {:<24} {:>10} {:>10}  95 % interval\n",
         found.runs.len(),
@@ -155,8 +204,11 @@ pub(crate) fn words(found: &Fit) -> String {
             ));
         }
     }
+    let and_parts =
+        if seen.told.iter().any(Result::is_ok) { ", the parts of the servers' TTFT" } else { "" };
     text.push_str(&format!(
-        "\n  relative error {} (root mean square over the deciles of TTFT and TPOT and the lengths of the runs)\n",
+        "\n{}\n  relative error {} (root mean square over the deciles of TTFT and TPOT{and_parts} and the lengths of the runs)\n",
+        seen.words(),
         percent(found.error)
     ));
     text
@@ -173,6 +225,12 @@ fn compared(measured: &Figures, model: &Figures) -> Vec<(&'static str, f64, f64)
     if let Some((measured, model)) = measured.mean_tpot_ms.zip(model.mean_tpot_ms) {
         all.push(("mean TPOT, ms", measured, model));
     }
+    if let Some((measured, model)) = measured.inside.zip(model.inside) {
+        if let Some((measured, model)) = measured.waited_ms().zip(model.waited_ms()) {
+            all.push(("front end + queue, ms", measured, model));
+        }
+        all.push(("prefill, ms", measured.prefill_ms, model.prefill_ms));
+    }
     all.push(("requests/s", measured.requests_per_s(), model.requests_per_s()));
     all
 }
@@ -187,7 +245,7 @@ pub(crate) fn off(measured: f64, model: f64) -> String {
     format!("{sign}{}", percent(share.abs()))
 }
 
-fn to_json(found: &Fit) -> Value {
+fn to_json(found: &Fit, seen: &Seen) -> Value {
     let settings: Vec<Value> = found
         .fitted
         .iter()
@@ -201,12 +259,18 @@ fn to_json(found: &Fit) -> Value {
     let runs: Vec<Value> = found
         .runs
         .iter()
-        .map(|(name, measured, model)| {
-            json!({"run_id": name, "measured": figures(measured), "model": figures(model)})
+        .zip(&seen.told)
+        .map(|((name, measured, model), told)| {
+            json!({
+                "run_id": name, "measured": figures(measured), "model": figures(model),
+                "server": told.as_ref().ok().map(|told| told.to_json()),
+                "server_left_out": told.as_ref().err(),
+            })
         })
         .collect();
     json!({
-        "settings": settings, "runs": runs, "relative_error": found.error, "holds": found.holds(),
+        "settings": settings, "runs": runs, "outside_ms": seen.outside_ms,
+        "relative_error": found.error, "holds": found.holds(),
     })
 }
 
@@ -219,5 +283,7 @@ fn figures(figures: &Figures) -> Value {
         "tpot_deciles_ms": figures.tpot_ms,
         "makespan_s": figures.makespan_s,
         "req_s": figures.requests_per_s(),
+        "front_end_and_queue_ms": figures.inside.and_then(|inside| inside.waited_ms()),
+        "prefill_ms": figures.inside.map(|inside| inside.prefill_ms),
     })
 }

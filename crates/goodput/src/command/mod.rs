@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
+mod inside;
 pub(crate) mod planning;
 pub(crate) mod probe;
 pub(crate) mod report;

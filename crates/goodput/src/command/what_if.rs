@@ -12,7 +12,8 @@ use workload::prompt::RunNonce;
 use workload::schedule::Schedule;
 
 use crate::command::bench;
-use crate::command::fit::{fit_error, off, unknown_cache, words};
+use crate::command::fit::{Seen, fit_error, off, unknown_cache, words};
+use crate::command::inside;
 use crate::command::report::{self as kept, Read};
 use crate::command::simulate;
 use crate::exit::Exit;
@@ -61,8 +62,9 @@ pub(crate) fn run(arguments: &Arguments<'_>) -> Result<Exit, Failure> {
     let changes = settings.all("set");
     let mut notes = Vec::new();
     let own = own_settings(&run);
-    let observed = observed(&run, own.as_ref(), &mut notes)?;
     let mut engine = baseline(settings, &run, own.as_ref(), &mut notes)?;
+    let one_way = one_way(&run, own.as_ref(), engine.outside_ms, &mut notes)?;
+    let observed = observed(&run, own.as_ref(), one_way, &mut notes)?;
     let baseline = engine.settings.clone();
     for assignment in changes {
         engine.assign(assignment, &open)?;
@@ -105,15 +107,42 @@ fn own_settings(run: &Read) -> Option<Settings> {
     Some(settings)
 }
 
+/// From the client to the engine, and back, each: as the engine model that made
+/// the run had it, else half of what of TTFT passed outside of the server, where
+/// the engine was fitted without that.
+fn one_way(
+    run: &Read,
+    own: Option<&Settings>,
+    fitted_ms: Option<f64>,
+    notes: &mut Vec<String>,
+) -> Result<Span, Failure> {
+    if has_own_engine(run) {
+        return Ok(own.map_or(Ok(Span::ZERO), simulate::one_way)?);
+    }
+    let Some(fitted_ms) = fitted_ms else { return Ok(Span::ZERO) };
+    let told = inside::told(run).and_then(|told| {
+        told.outside_ms.ok_or_else(|| "its server does not say its own TTFT".to_owned())
+    });
+    let (ms, whose) = match told {
+        Ok(ms) => (ms, "as they were".to_owned()),
+        Err(why) => {
+            (fitted_ms, format!("as in the runs that the engine was fitted to: of this one {why}"))
+        }
+    };
+    notes
+        .push(format!("{} ms of TTFT pass outside of the server and are taken {whose}", short(ms)));
+    Ok(Span::from_s(ms / 2e3))
+}
+
 /// The run, ready to be played again: by its schedule, where that can be drawn
 /// again and all of it was sent, else by its rows.
 fn observed(
     run: &Read,
     own: Option<&Settings>,
+    one_way: Span,
     notes: &mut Vec<String>,
 ) -> Result<Observed, Failure> {
     let id = &run.facts.run_id;
-    let one_way = own.map_or(Ok(Span::ZERO), simulate::one_way)?;
     let whole = !run.facts.interrupted
         && run.records.iter().all(|record| record.outcome != Outcome::Cancelled);
     let timeout = run.facts.request_timeout.unwrap_or(Span::from_ms(600_000));
@@ -169,14 +198,13 @@ fn baseline(
         })?;
         return Ok(engine::engine(own.text("engine"), own.all("set"), &open)?);
     }
-    let observed = Observed::of(id, &run.records, &run.facts.load).map_err(fit_error)?;
-    let found = fit::fit(std::slice::from_ref(&observed), &sim::Settings::default(), fit::USUAL);
-    let found = found.map_err(fit_error)?;
+    let seen = Seen::of(std::slice::from_ref(run))?;
+    let found = fit::fit(&seen.runs, &sim::Settings::default(), fit::USUAL).map_err(fit_error)?;
     if !found.holds() {
         let why = format!(
             "{}\nthe model with its usual model and accelerator does not describe run {id}; fit it \
              with sim fit RUN --set model=… --set accelerator=… --to FILE, and give --engine FILE",
-            words(&found).trim_end(),
+            words(&found, &seen).trim_end(),
         );
         return Err(Failure::new(Exit::Invalid, why));
     }
@@ -186,10 +214,15 @@ fn baseline(
         found.settings.model.name,
         found.settings.accelerator.name
     ));
-    if !observed.knows_cached() {
+    notes.extend(seen.told.iter().filter_map(|told| {
+        let why = told.as_ref().err()?;
+        Some(format!("it was fitted by client records alone: {why}"))
+    }));
+    if !seen.runs.iter().all(Observed::knows_cached) {
         notes.push(unknown_cache(id));
     }
-    Ok(Engine { settings: found.settings, ..Engine::default() })
+    let outside_ms = seen.outside_ms;
+    Ok(Engine { settings: found.settings, outside_ms, ..Engine::default() })
 }
 
 /// One line: what it is, its unit, and its value measured, in the model, and

@@ -17,6 +17,9 @@ pub(crate) struct Engine {
     /// What was assigned to get there, name and value, in its order.
     pub(crate) assigned: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
+    /// What of TTFT no setting is for, where it was fitted so: see
+    /// [`wire::engine::Engine::outside_ms`].
+    pub(crate) outside_ms: Option<f64>,
 }
 
 /// The engine of a description, where one is given, with what is set besides.
@@ -34,6 +37,7 @@ pub(crate) fn engine(
         let wrong = |rule: String| UsageError::new("--engine", format!("{path}: {rule}"));
         let bytes = read(path, wire::engine::MOST_BYTES).map_err(wrong)?;
         let file = wire::engine::decode(&bytes).map_err(|error| wrong(error.to_string()))?;
+        engine.outside_ms = file.outside_ms.filter(|ms| ms.is_finite() && *ms >= 0.0);
         for (name, value) in file.settings {
             let assignment = format!("{name}={value}");
             engine.assign(&assignment, read).map_err(|error| wrong(error.rule))?;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::program::{Told, Workplace};
+use crate::servers::modelled;
 
 /// A short run whose load is drawn from seed 4.
 const RUN: [&str; 12] = [
@@ -310,6 +311,124 @@ fn a_fit_is_written_and_taken_and_a_bad_one_refused() {
     assert!(!workplace.at("bad.json").exists());
     let other = refused(&workplace, &["run", "--engine", "bad.json"]);
     assert!(other.contains("bad.json"), "{other}");
+}
+
+/// A fit of the latest run: its table, and its JSON.
+fn fitted(workplace: &Workplace) -> (String, Value) {
+    let fit = ["sim", "fit", "latest", "--only", "compute_efficiency,frontend_overhead_us"];
+    let table = workplace.run(&fit);
+    let json = workplace.run(&[&fit[..], &["--json", "-"]].concat());
+    (table.out, serde_json::from_str(&json.out).unwrap())
+}
+
+#[test]
+fn a_fit_takes_what_the_server_says_of_itself() {
+    let workplace = Workplace::with_metrics();
+    let set = ["--set", "frontend_overhead_us=9000", "--network", "80ms"];
+    simulated(&workplace, &[&set[..], &["-c", "1", "-n", "40", "--request-rate", "inf"]].concat());
+    let (table, json) = fitted(&workplace);
+    for part in
+        ["the server says front end 9.", "queue ", "prefill ", "80.0 ms of TTFT pass outside of it"]
+    {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    for row in ["front end + queue, ms", "prefill, ms"] {
+        assert!(table.contains(row), "{row}: {table}");
+    }
+    let front_end = &json["settings"][1];
+    assert!((front_end["value"].as_f64().unwrap() / 9_000.0 - 1.0).abs() < 0.03, "{front_end}");
+    assert_eq!(front_end["determined"], true);
+    let run = &json["runs"][0];
+    assert_eq!(run["server_left_out"], Value::Null);
+    let server = |key: &str| run["server"][key].as_f64().unwrap();
+    // By tokens and on the way out it takes a little more.
+    assert!((9.0..10.0).contains(&server("front_end_ms")), "{run}");
+    assert!((server("outside_ms") - 80.0).abs() < 0.01, "{run}");
+    let measured = |key: &str| run["measured"][key].as_f64().unwrap();
+    let waited = server("front_end_ms") + server("queue_ms");
+    assert!((measured("front_end_and_queue_ms") - waited).abs() < 1e-6, "{run}");
+    assert_eq!(measured("prefill_ms"), server("prefill_ms"));
+}
+
+/// A short run against the engine model as a server, which says nothing in its
+/// answers.
+fn served(workplace: &Workplace, more: impl Fn(&str) -> Vec<String>) {
+    let server = modelled();
+    let load = ["-n", "40", "-c", "4", "--osl", "8", "--allow-invalid"].map(str::to_owned);
+    let url = server.url();
+    let arguments = [vec!["bench".to_owned(), url.clone()], load.to_vec(), more(&url)].concat();
+    let told = workplace.run(&arguments);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+}
+
+#[test]
+fn a_fit_without_the_servers_own_figures_says_so() {
+    let workplace = Workplace::with_metrics();
+    served(&workplace, |_| vec!["--no-metrics".to_owned()]);
+    let unread = "the server's metrics were not read";
+    let (table, json) = fitted(&workplace);
+    assert!(table.contains(unread), "{table}");
+    assert!(table.contains("fitted by its client records alone"), "{table}");
+    assert!(!table.contains("front end + queue"), "{table}");
+    assert_eq!(json["runs"][0]["server"], Value::Null);
+    assert!(json["runs"][0]["server_left_out"].as_str().unwrap().contains(unread), "{json}");
+    assert_eq!(json["outside_ms"], Value::Null);
+    // Answers of the model in virtual time bring its timings, but not its TTFT.
+    simulated(&workplace, &["--no-metrics"]);
+    let (table, json) = fitted(&workplace);
+    assert!(table.contains("not its own TTFT") && table.contains("prefill, ms"), "{table}");
+    assert!(!table.contains("front end + queue"), "{table}");
+    assert!(json["runs"][0]["server"]["prefill_ms"].is_number(), "{json}");
+    assert_eq!(json["runs"][0]["server"]["outside_ms"], Value::Null);
+}
+
+#[test]
+fn a_fit_leaves_out_metrics_of_others_requests() {
+    let workplace = Workplace::with_metrics();
+    // Every request is counted at two addresses, of which one would be of others.
+    served(&workplace, |url| vec!["--metrics-url".to_owned(), format!("{url}/metrics?other")]);
+    let (table, json) = fitted(&workplace);
+    let others = "50 % of the requests that the server counted are not of this run";
+    assert!(table.contains(others) && table.contains("client records alone"), "{table}");
+    assert_eq!(json["runs"][0]["server"], Value::Null);
+    assert_eq!(json["runs"][0]["measured"]["prefill_ms"], Value::Null);
+}
+
+#[test]
+fn what_if_takes_the_way_to_a_server_as_it_was() {
+    let workplace = Workplace::with_metrics();
+    let fitted = |outside: &str| {
+        let text = format!(
+            "{{\"format_version\": 1, \"written_by\": \"a test\", \"settings\": []{outside}}}"
+        );
+        workplace.file("engine.json", text);
+        let told = workplace.run(&[
+            "sim",
+            "run",
+            "--like",
+            "latest",
+            "--engine",
+            "engine.json",
+            "--json",
+            "-",
+        ]);
+        assert_eq!(told.code, Some(0), "{}", told.err);
+        let what_if: Value = serde_json::from_str(&told.out).unwrap();
+        let figures = what_if["figures"].as_array().unwrap();
+        let ttft = figures.iter().find(|figure| figure["key"] == "ttft_ms.mean").unwrap();
+        (ttft["model"].as_f64().unwrap(), what_if["notes"].to_string())
+    };
+    served(&workplace, |_| ["--no-metrics", "-c", "1"].map(str::to_owned).to_vec());
+    // An engine whose front end holds all of it has no way besides.
+    let (near, notes) = fitted("");
+    assert_eq!(notes, "[]");
+    let (far, notes) = fitted(", \"outside_ms\": 12.0");
+    assert!((far - near - 12.0).abs() < 0.01, "{near} and {far}");
+    assert!(notes.contains("12.0 ms of TTFT pass outside"), "{notes}");
+    assert!(notes.contains("as in the runs that the engine was fitted to"), "{notes}");
+    served(&workplace, |_| ["-c", "1"].map(str::to_owned).to_vec());
+    let (_, notes) = fitted(", \"outside_ms\": 12.0");
+    assert!(notes.contains("are taken as they were"), "{notes}");
 }
 
 #[test]

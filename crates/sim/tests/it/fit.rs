@@ -3,12 +3,13 @@
 
 use measure::facts::{LoadFacts, LoadKind};
 use measure::{PerSecond, Record, Span};
-use sim::Settings;
-use sim::fit::{FitError, Observed, USUAL, fit};
+use sim::client::Surroundings;
+use sim::fit::{Figures, FitError, Fitted, Observed, USUAL, fit};
+use sim::{Inside, Settings};
 use workload::arrival::Pace;
 use workload::load::{Load, Stop};
 
-use crate::whole::{run, spec};
+use crate::whole::{around, run, run_within, spec};
 
 fn facts(kind: LoadKind, users: Option<u32>) -> LoadFacts {
     LoadFacts {
@@ -72,6 +73,63 @@ fn the_settings_that_made_runs_are_found_again() {
     let off = |own: f64, other: f64| (own / other).ln().abs();
     assert!(off(predicted.mean_ttft_ms, fresh.measured().mean_ttft_ms) < 0.05);
     assert!(off(predicted.makespan_s, fresh.measured().makespan_s) < 0.02);
+}
+
+/// What the server of these records says of itself: each answer came with its
+/// prefill, and `outside` of what the client waited is none of the server's.
+fn told(records: &[Record], outside: Span) -> Inside {
+    let prefills = records.iter().filter_map(|record| {
+        let timings = &record.answer.server_timings;
+        timings.iter().find(|(name, _)| name == "time_to_first_token_ms").map(|(_, ms)| *ms)
+    });
+    let prefills: Vec<f64> = prefills.collect();
+    assert_eq!(prefills.len(), records.len());
+    Inside {
+        ttft_ms: Some(Figures::of(records).mean_ttft_ms - outside.ms()),
+        prefill_ms: prefills.iter().sum::<f64>() / prefills.len() as f64,
+    }
+}
+
+#[test]
+fn the_model_says_of_itself_what_its_server_said() {
+    let truth = Settings::default();
+    for users in [1, 48, 300] {
+        let (records, load) = closed(users, &truth);
+        let told = told(&records, Span::ZERO);
+        let played = observed("run", &(records, load)).seen_inside(told).simulated(&truth).unwrap();
+        let own = played.inside.unwrap();
+        // The records have whole microseconds.
+        assert!((own.ttft_ms.unwrap() - told.ttft_ms.unwrap()).abs() < 2e-3, "{own:?}, {told:?}");
+        assert!((own.prefill_ms - told.prefill_ms).abs() < 2e-3, "{own:?}, {told:?}");
+        assert!(own.waited_ms().unwrap() > 1.9, "the front end takes 2 ms: {own:?}");
+    }
+}
+
+#[test]
+fn what_the_server_says_tells_its_front_end_from_its_prefill_and_from_the_way_to_it() {
+    let outside = Span::from_ms(80);
+    let around = Surroundings { one_way: Span::from_ms(40), ..around() };
+    for (compute, front_end_us) in [(0.4, 6_000.0), (0.75, 3_000.0), (0.5, 15_000.0)] {
+        let mut truth = Settings::default();
+        truth.set(&format!("compute_efficiency={compute}")).unwrap();
+        truth.set(&format!("frontend_overhead_us={front_end_us}")).unwrap();
+        let load = Load::Closed { users: 1, think: Span::ZERO.into() };
+        let records = run_within(spec(load, Stop::Count(60)), &truth, around);
+        let told = told(&records, outside);
+        let client = observed("run", &(records, facts(LoadKind::Closed, Some(1))));
+        let names = ["compute_efficiency", "frontend_overhead_us"];
+        let front_end = |runs: &[Observed]| -> Vec<Fitted> {
+            fit(runs, &Settings::default(), &names).unwrap().fitted
+        };
+        // One user's TTFT is one number, of which any part may be the front end.
+        let alone = front_end(&[client.clone().at_distance(outside)]);
+        assert!(!alone[1].determined, "{alone:?}");
+        let seen = front_end(&[client.at_distance(outside).seen_inside(told)]);
+        for (fitted, expected) in seen.iter().zip([compute, front_end_us]) {
+            assert!((fitted.value / expected - 1.0).abs() < 0.03, "{fitted}, made with {expected}");
+            assert!(fitted.determined, "{fitted}");
+        }
+    }
 }
 
 #[test]

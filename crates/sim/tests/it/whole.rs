@@ -55,10 +55,15 @@ pub(crate) fn spec(load: Load, stop: Stop) -> Spec {
 
 /// The records of a run, in the order of their ends.
 pub(crate) fn run(spec: Spec, settings: &Settings) -> Vec<Record> {
+    run_within(spec, settings, around())
+}
+
+/// The same within other surroundings.
+pub(crate) fn run_within(spec: Spec, settings: &Settings, around: Surroundings) -> Vec<Record> {
     let cluster = Cluster::new(settings, spec.seed).unwrap();
     let schedule = Schedule::draw(spec).unwrap().0;
     let mut kept = Keep(Vec::new());
-    client::run(&schedule, RunNonce::new(5), cluster, around(), &mut kept);
+    client::run(&schedule, RunNonce::new(5), cluster, around, &mut kept);
     kept.0
 }
 
