@@ -120,6 +120,9 @@ pub struct Instrument {
     pub cpu_ns: u64,
     /// Steps of the wall clock during the run.
     pub clock_steps: u32,
+    /// The shortest handshake of the connections that were opened ahead: requests
+    /// that go over them have none of their own.
+    pub handshake: Option<Span>,
 }
 
 /// What one worker found out about itself.
@@ -127,6 +130,7 @@ struct Report {
     readings: Readings,
     busy: f64,
     cpu_ns: u64,
+    handshake: Option<Span>,
 }
 
 /// Why a run could not start.
@@ -243,7 +247,8 @@ fn work(
         let ahead = by_target(job, connections_ahead(job, id));
         let opening = open_ahead(job, &ahead, before);
         // A peer that takes no connection must not hold up the start.
-        let idle = tokio::time::timeout(Duration::from_secs(2), opening).await.unwrap_or_default();
+        let (idle, handshake) =
+            tokio::time::timeout(Duration::from_secs(2), opening).await.unwrap_or_default();
         let _ = ready.send(());
         // Blocking here is right: nothing else runs on this thread yet. A
         // sender that is gone means that the run was given up.
@@ -261,7 +266,7 @@ fn work(
         let wall_ns = (monotonic_ns() - wall_ns).max(1);
         let cpu_ns = (thread_cpu_ns() - cpu_ns).max(0) as u64;
         let busy = (cpu_ns as f64 - idled.us() as f64 * 1e3).max(0.0) / wall_ns as f64;
-        Ok(Report { readings: worker.tap.readings(), busy, cpu_ns })
+        Ok(Report { readings: worker.tap.readings(), busy, cpu_ns, handshake })
     })
 }
 
@@ -291,6 +296,7 @@ fn instrument(reports: &[Report]) -> Instrument {
         busiest_thread: reports.iter().map(|report| report.busy).reduce(f64::max),
         cpu_ns: reports.iter().map(|report| report.cpu_ns).sum(),
         clock_steps: reports.iter().map(|report| report.readings.clock_steps).max().unwrap_or(0),
+        handshake: reports.iter().filter_map(|report| report.handshake).min(),
     }
 }
 

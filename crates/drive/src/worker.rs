@@ -527,9 +527,13 @@ impl AcquireRc for Rc<Semaphore> {
 }
 
 /// Opens connections ahead of the run, as many to each target as `counts` and
-/// the peer allow. A failure is not reported here: the first request meets it
-/// again and records it.
-pub(crate) async fn open_ahead(job: &Job, counts: &[u32], clock: Clock) -> Vec<Connection> {
+/// the peer allow, and tells the shortest handshake. A failure is not reported
+/// here: the first request meets it again and records it.
+pub(crate) async fn open_ahead(
+    job: &Job,
+    counts: &[u32],
+    clock: Clock,
+) -> (Vec<Connection>, Option<Span>) {
     let mut tasks = JoinSet::new();
     for (place, count) in (0u32..).zip(counts).filter(|(_, count)| **count > 0) {
         let target = job.target(place);
@@ -541,18 +545,20 @@ pub(crate) async fn open_ahead(job: &Job, counts: &[u32], clock: Clock) -> Vec<C
                 let opened = Connection::open(&target, &addresses, clock, &mut stamps).await;
                 opened.map(|mut connection| {
                     connection.target = place;
-                    connection
+                    (connection, stamps)
                 })
             });
         }
     }
-    let mut open = Vec::new();
+    let (mut open, mut shortest) = (Vec::new(), None);
     while let Some(opened) = tasks.join_next().await {
-        if let Ok(Ok(connection)) = opened {
+        if let Ok(Ok((connection, stamps))) = opened {
             open.push(connection);
+            let trip = stamps.connected_at.zip(stamps.resolved_at).map(|(end, start)| end - start);
+            shortest = [shortest, trip].into_iter().flatten().min();
         }
     }
-    open
+    (open, shortest)
 }
 
 /// The outcome of a request that was planned and never let go.

@@ -4,8 +4,10 @@
 //! by its own stamps, the network by handshakes, the queue and the prefill by
 //! the server. One stage at most is what is left, and says so.
 
+use measure::Outcome;
 use measure::finding::From;
 use measure::metric::Text;
+use measure::request::Timed;
 use measure::said;
 use measure::said::Said;
 use measure::signal::{Reading, Role, Signal, Taken};
@@ -171,6 +173,9 @@ const ELSEWHERE: Text = Text { en: "elsewhere", zh: "其他" };
 fn foreign_share(view: &View<'_>) -> Option<f64> {
     let signals = view.signals()?;
     let began = view.courses.iter().filter(|course| course.first_token_s.is_some()).count();
+    // A server may have counted a token of an answer without text, or none.
+    let empty = |timed: &&Timed<'_>| timed.record.outcome == Outcome::Empty;
+    let empty = view.timed.iter().filter(empty).count();
     let counted = [
         (Signal::ServerTtft, began),
         (Signal::PrefillTime, view.seen.len()),
@@ -179,7 +184,7 @@ fn foreign_share(view: &View<'_>) -> Option<f64> {
     ];
     let (theirs, ours) = counted.into_iter().find_map(|(signal, ours)| {
         let theirs = signals.increase(signal).filter(|count| *count > 0.0)?;
-        Some((theirs, ours as f64))
+        Some((theirs, theirs.clamp(ours as f64, (ours + empty) as f64)))
     })?;
     Some(if theirs >= ours { 1.0 - ours / theirs } else { theirs / ours - 1.0 })
 }

@@ -14,7 +14,7 @@ use measure::request::Timed;
 use measure::signal::{Instance, Reading, Role, Signal, Signals};
 use measure::statistics::Distribution;
 use measure::summary::Summary;
-use measure::{Outcome, Record, quantile};
+use measure::{Outcome, Record, Span, quantile};
 
 pub use bounds::Bounds;
 pub use flow::{Flow, Streams};
@@ -291,10 +291,12 @@ impl<'a> View<'a> {
         (ttft_ms > 0.0).then(|| p99_us / 1e3 / ttft_ms)
     }
 
-    /// Round trip of a handshake, ms: the smallest seen.
+    /// Round trip of a handshake, ms: the smallest seen, of requests that opened
+    /// a connection and of connections that were opened ahead.
     pub fn round_trip_ms(&self) -> Option<f64> {
         let trips = self.courses.iter().filter_map(|course| course.handshake_ms);
-        trips.reduce(f64::min)
+        let ahead = self.summary.facts.instrument.handshake.map(Span::ms);
+        trips.chain(ahead).reduce(f64::min)
     }
 
     /// Time that does not depend on the server's metrics between what the client

@@ -188,6 +188,9 @@ pub struct InstrumentFacts {
     pub stamp_error_p99_us: Option<f64>,
     /// Steps of the wall clock, which kernel stamps follow.
     pub clock_steps: u32,
+    /// The shortest handshake of connections that were opened before the first
+    /// request: one round trip. Requests that go over them have none of their own.
+    pub handshake: Option<Span>,
     /// Busiest thread's share of time on the processor.
     pub busiest_thread: Option<f64>,
     /// Time that the process group was throttled during the run.

@@ -198,6 +198,7 @@ pub fn codemap<'a>(page: &str, crates: impl Iterator<Item = &'a str>) -> Vec<Str
 pub const MEASURED: &[(&str, &str, &str, &str)] = &[
     ("docs/fidelity", "scripts/fidelity", "a_a", "## All figures"),
     ("docs/real-vllm", "scripts/real-vllm", "case", "## All figures"),
+    ("docs/stages", "scripts/stages", "draw", "## All draws"),
 ];
 
 /// A page of measured results that is older than its file, or holds other ones:

@@ -117,6 +117,35 @@ fn requests_of_others_refuse_the_split() {
     assert_eq!(ids, ["client_wait", "server"], "what the client knows is left");
 }
 
+/// A token that is no text makes an answer empty for its client, and is counted
+/// by the server.
+#[test]
+fn an_empty_answer_is_no_request_of_others() {
+    let mut ran = usual();
+    for record in ran.records.iter_mut().take(6) {
+        record.outcome = measure::Outcome::Empty;
+        record.events = Events::default();
+    }
+    ran.records.iter_mut().for_each(|record| record.answer.server_timings.clear());
+    let stages = ran.examined().inside.stages;
+    assert_eq!((stages.foreign_share, stages.refused), (Some(0.0), None));
+}
+
+/// Requests over connections that were opened ahead have no handshakes.
+#[test]
+fn the_network_is_known_by_connections_that_were_opened_ahead() {
+    let mut ran = usual();
+    for record in &mut ran.records {
+        (record.stamps.resolved_at, record.stamps.connected_at) = (None, None);
+    }
+    let ids = |stages: &Stages| stages.stages.iter().map(|stage| stage.id).collect::<Vec<_>>();
+    assert!(!ids(&ran.examined().inside.stages).contains(&"gateway"));
+    ran.facts.instrument.handshake = Some(Span::from_us(600));
+    let stages = ran.examined().inside.stages;
+    assert!(ids(&stages).contains(&"gateway"), "{stages:#?}");
+    assert!((mean_of(&stages, "network") - 0.6).abs() < 0.1, "{stages:#?}");
+}
+
 #[test]
 fn a_stage_below_nothing_refuses_the_split() {
     let mut ran = usual();
