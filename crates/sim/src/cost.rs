@@ -2,7 +2,8 @@
 //!
 //! A step takes the longest of what its arithmetic, its memory traffic and its
 //! collectives take at the rates that the accelerators sustain, and a fixed
-//! overhead besides. Every term is kept, so that the share of the peaks that a
+//! overhead besides. Of arithmetic and memory traffic the shorter may hide behind
+//! the longer in part only. Every term is kept, so that the share of the peaks that a
 //! run reached (MFU, MBU) is known exactly and not estimated.
 
 use crate::scheduler::Work;
@@ -37,6 +38,9 @@ pub struct Cost {
     pub peak_bytes_per_s: f64,
     /// The share of it that is sustained, 0 to 1.
     pub memory_efficiency: f64,
+    /// The share of the shorter of arithmetic and memory traffic that does not run
+    /// beside the longer, 0 to 1.
+    pub in_turn_share: f64,
     /// Bytes that each accelerator sends for one computed token.
     pub link_bytes_per_token: f64,
     /// What a link sustains, bytes a second; 0 takes no time.
@@ -117,7 +121,8 @@ impl Cost {
         let memory_s = over(bytes, self.peak_bytes_per_s * self.memory_efficiency);
         let collective_s =
             self.link_latency_s + over(tokens * self.link_bytes_per_token, self.link_bytes_per_s);
-        let longest = compute_s.max(memory_s).max(collective_s);
+        let both_s = compute_s.max(memory_s) + self.in_turn_share * compute_s.min(memory_s);
+        let longest = both_s.max(collective_s);
         StepCost {
             compute_s,
             memory_s,

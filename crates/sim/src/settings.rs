@@ -79,6 +79,9 @@ pub struct Settings {
     pub compute_efficiency: f64,
     /// Share of the peak bandwidth that memory traffic sustains, 0 to 1.
     pub memory_efficiency: f64,
+    /// Share of the shorter of arithmetic and memory traffic that runs beside the
+    /// longer, 0 to 1.
+    pub overlap: f64,
     /// Share of a link's bandwidth that collectives sustain, 0 to 1.
     pub link_efficiency: f64,
     /// What one collective takes besides, microseconds.
@@ -192,6 +195,7 @@ impl Default for Settings {
             draft_share: 0.05,
             compute_efficiency: 0.6,
             memory_efficiency: 0.75,
+            overlap: 1.0,
             link_efficiency: 0.7,
             collective_latency_us: 8.0,
             step_overhead_us: 300.0,
@@ -452,6 +456,13 @@ pub const SETTINGS: &[Setting] = &[
         shown
     ),
     setting!(
+        overlap,
+        "share of the shorter of arithmetic and memory traffic that runs beside the longer, 0 to 1; \
+         on one thread of a processor they take turns (0)",
+        part,
+        shown
+    ),
+    setting!(
         link_efficiency,
         "share of a link's bandwidth that collectives sustain, 0 to 1",
         share,
@@ -658,6 +669,10 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn share_or_0(text: &str) -> Result<f64, String> {
     number(text, "from 0 and below 1", |n| (0.0..1.0).contains(&n))
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    number(text, "from 0 to 1", |n| (0.0..=1.0).contains(&n))
 }
 
 impl Setting {
@@ -999,6 +1014,7 @@ impl Settings {
             kv_bytes_per_token: model.kv_bytes_per_token(self.kv_cache_dtype) * copies,
             peak_bytes_per_s: bandwidth * tensor,
             memory_efficiency: self.memory_efficiency,
+            in_turn_share: 1.0 - self.overlap,
             link_bytes_per_token: collectives.bytes_per_token,
             link_bytes_per_s: self.accelerator.link_bytes_per_s * self.link_efficiency,
             link_latency_s: collectives.count * self.collective_latency_us * 1e-6,

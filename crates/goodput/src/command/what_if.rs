@@ -13,7 +13,6 @@ use workload::schedule::Schedule;
 
 use crate::command::bench;
 use crate::command::fit::{Seen, fit_error, off, unknown_cache, words};
-use crate::command::inside;
 use crate::command::report::{self as kept, Read};
 use crate::command::simulate;
 use crate::exit::Exit;
@@ -108,8 +107,9 @@ fn own_settings(run: &Read) -> Option<Settings> {
 }
 
 /// From the client to the engine, and back, each: as the engine model that made
-/// the run had it, else half of what of TTFT passed outside of the server, where
-/// the engine was fitted without that.
+/// the run had it, else half of what of TTFT passed outside of the server in the
+/// runs that the engine was fitted to. That of the run itself is not looked at: the
+/// model is held against it.
 fn one_way(
     run: &Read,
     own: Option<&Settings>,
@@ -119,18 +119,11 @@ fn one_way(
     if has_own_engine(run) {
         return Ok(own.map_or(Ok(Span::ZERO), simulate::one_way)?);
     }
-    let Some(fitted_ms) = fitted_ms else { return Ok(Span::ZERO) };
-    let told = inside::told(run).and_then(|told| {
-        told.outside_ms.ok_or_else(|| "its server does not say its own TTFT".to_owned())
-    });
-    let (ms, whose) = match told {
-        Ok(ms) => (ms, "as they were".to_owned()),
-        Err(why) => {
-            (fitted_ms, format!("as in the runs that the engine was fitted to: of this one {why}"))
-        }
-    };
-    notes
-        .push(format!("{} ms of TTFT pass outside of the server and are taken {whose}", short(ms)));
+    let Some(ms) = fitted_ms else { return Ok(Span::ZERO) };
+    notes.push(format!(
+        "{} ms of TTFT pass outside of the server, as in the runs that the engine was fitted to",
+        short(ms)
+    ));
     Ok(Span::from_s(ms / 2e3))
 }
 

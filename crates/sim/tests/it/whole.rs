@@ -4,7 +4,7 @@ use measure::{
     Answer, Carries, FailureKind, NotSentKind, Outcome, PerSecond, Record, Span, Warnings,
 };
 use sim::client::{self, Observer, Surroundings};
-use sim::{Cluster, Settings};
+use sim::{Cluster, Settings, Work};
 use workload::arrival::Pace;
 use workload::choice::{Assignment, Choice};
 use workload::conversation::{Conversations, History, Script, TurnCount, Turns};
@@ -108,6 +108,25 @@ fn with(sets: &[&str]) -> Settings {
 fn at_rate(rate: f64, count: u32) -> Spec {
     let load = Load::Open { pace: Pace::flat(PerSecond::new(rate), 1.0) };
     spec(load, Stop::Count(count))
+}
+
+/// A prompt of a thousand tokens and its first token take their arithmetic and
+/// their memory traffic: beside each other, in turn, or in part.
+#[test]
+fn what_does_not_overlap_takes_turns() {
+    let work = Work { sequences: 1, tokens: 1_000, context: 1_000, sampled: 1, ..Work::default() };
+    let with_overlap = |overlap: f64| {
+        let cost = with(&[&format!("overlap={overlap}"), "step_overhead_us=0"]).cost();
+        let step = cost.of(&work);
+        (step.device_s, step.compute_s, step.memory_s)
+    };
+    let (beside_s, compute_s, memory_s) = with_overlap(1.0);
+    assert!(memory_s > 0.0 && compute_s > memory_s);
+    assert_eq!(beside_s, compute_s);
+    for overlap in [0.0, 0.25, 0.5] {
+        let (step_s, ..) = with_overlap(overlap);
+        assert!((step_s - compute_s - (1.0 - overlap) * memory_s).abs() < 1e-12, "{overlap}");
+    }
 }
 
 #[test]
