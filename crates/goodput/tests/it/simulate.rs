@@ -395,7 +395,7 @@ fn a_fit_leaves_out_metrics_of_others_requests() {
 }
 
 #[test]
-fn what_if_takes_the_way_to_a_server_as_it_was() {
+fn what_if_takes_the_way_to_a_server_as_the_fit_found_it() {
     let workplace = Workplace::with_metrics();
     let fitted = |outside: &str| {
         let text = format!(

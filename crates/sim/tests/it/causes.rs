@@ -130,9 +130,10 @@ fn few_seats_make_a_queue_while_memory_is_empty() {
 ///
 /// From there: of the three, 9.3 ms for a token of each and 0.072 ms for each
 /// token of their prompts. Steps hold 2 048 tokens, vLLM's default for a server
-/// on a CPU. Two figures are outside the band and not claimed: the prefill (0.13
-/// s here) and the 99th percentile of gaps (79.5 ms there; here 0.1 % of them
-/// are that long, not 1 %). Only their direction is.
+/// on a CPU. Two figures of that run are outside the band: the prefill (0.13 s
+/// here) and the 99th percentile of gaps (79.5 ms there; here 0.1 % of them are that
+/// long, not 1 %). Made again with nothing beside it the run has neither, and
+/// [`full_memory_as_it_was_measured_again`] holds both.
 #[test]
 fn full_memory_preempts_and_makes_a_queue_while_seats_are_free() {
     let step_ms = 6_500.0 / 699.0;
@@ -199,8 +200,9 @@ fn long_prompts(budget: u32, cost: Cost, apart_ms: f64) -> Log {
 /// slower in small pieces, which no scheduler changes). How long the answers
 /// were is not written down: TPOT less the median, times the tokens, is the time
 /// of four prompts at 285 tokens in both runs, so TPOT proves nothing here. The
-/// longest gap in steps of 256 is left out: a step has one last piece of a prompt
-/// at most, and that it took 383 ms once while the 99th percentile was 289 is
+/// longest gap in steps of 256 is held where it was measured in repeats,
+/// [`long_prompts_as_they_were_measured_again`]: a step has one last piece of a
+/// prompt at most, and that it took 383 ms once while the 99th percentile was 289 is
 /// that machine's doing.
 #[test]
 fn long_prompts_stall_those_that_decode() {
@@ -271,8 +273,13 @@ fn full_memory_as_it_was_measured_again() {
     let step_ms = known.of(control, "/tpot_ms");
     let token_ms = (known.of(control, "/prefill_ms") - step_ms) / 1_800.0;
     let cost = cost(step_ms - 3.0 * token_ms, token_ms, 0.0);
-    let limits =
-        Limits { max_num_seqs: 64, blocks: 40, max_model_len: 2_048, max_num_batched_tokens: 2_048, ..on_a_cpu() };
+    let limits = Limits {
+        max_num_seqs: 64,
+        blocks: 40,
+        max_model_len: 2_048,
+        max_num_batched_tokens: 2_048,
+        ..on_a_cpu()
+    };
     let run = |count| {
         let requests = (0..count).map(|id| request(id, 0, 600, 700)).collect();
         serve(Replica::new(limits, cost), requests, &[])
