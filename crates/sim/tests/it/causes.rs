@@ -122,6 +122,19 @@ fn few_seats_make_a_queue_while_memory_is_empty() {
     assert_eq!(queue_ms(&all), 0.0, "with a seat for each nobody waits");
 }
 
+/// Requests of 600 + 700 tokens that come together where memory has 40 blocks.
+fn at_once_in_40_blocks(count: u64, cost: Cost) -> Log {
+    let limits = Limits {
+        max_num_seqs: 64,
+        blocks: 40,
+        max_model_len: 2_048,
+        max_num_batched_tokens: 2_048,
+        ..on_a_cpu()
+    };
+    let requests = (0..count).map(|id| request(id, 0, 600, 700)).collect();
+    serve(Replica::new(limits, cost), requests, &[])
+}
+
 /// 40 blocks of 128 tokens (one of 41 is never given) and 600 + 700 tokens a
 /// request. Three requests fit: TTFT 170 ms, 83 % of the blocks, 6.5 s for an
 /// answer. Of 16 at once at most 8 run and up to 13 wait: the blocks are full,
@@ -139,17 +152,7 @@ fn full_memory_preempts_and_makes_a_queue_while_seats_are_free() {
     let step_ms = 6_500.0 / 699.0;
     let token_ms = (170.0 - FRONT_END_MS - step_ms) / 1_800.0;
     let cost = cost(step_ms - 3.0 * token_ms, token_ms, 0.0);
-    let limits = Limits {
-        max_num_seqs: 64,
-        blocks: 40,
-        max_model_len: 2_048,
-        max_num_batched_tokens: 2_048,
-        ..on_a_cpu()
-    };
-    let run = |count| {
-        let requests = (0..count).map(|id| request(id, 0, 600, 700)).collect();
-        serve(Replica::new(limits, cost), requests, &[])
-    };
+    let run = |count| at_once_in_40_blocks(count, cost);
     let usage = |log: &Log| log.steps.iter().map(|step| step.after.kv_usage).fold(0.0, f64::max);
     let answer_s = |log: &Log| mean(tpots_ms(log, |_| true)) * 0.699;
     let arithmetic = |log: &Log| {
@@ -273,18 +276,7 @@ fn full_memory_as_it_was_measured_again() {
     let step_ms = known.of(control, "/tpot_ms");
     let token_ms = (known.of(control, "/prefill_ms") - step_ms) / 1_800.0;
     let cost = cost(step_ms - 3.0 * token_ms, token_ms, 0.0);
-    let limits = Limits {
-        max_num_seqs: 64,
-        blocks: 40,
-        max_model_len: 2_048,
-        max_num_batched_tokens: 2_048,
-        ..on_a_cpu()
-    };
-    let run = |count| {
-        let requests = (0..count).map(|id| request(id, 0, 600, 700)).collect();
-        serve(Replica::new(limits, cost), requests, &[])
-    };
-    let (few, many) = (run(3), run(16));
+    let (few, many) = (at_once_in_40_blocks(3, cost), at_once_in_40_blocks(16, cost));
     let preemptions: u32 = many.ended.iter().map(|one| one.preemptions).sum();
     within_a_factor_of_two("preemptions", f64::from(preemptions), known.of(full, "/preemptions"));
     within_a_factor_of_two("queue", queue_ms(&many), known.of(full, "/queue_ms"));
