@@ -1,4 +1,5 @@
-"""vLLM on this machine's processor: a Llama with random weights, and its server."""
+"""vLLM on this machine's processor: a Llama with random weights, its server, and what
+goodput says of it."""
 
 import json
 import os
@@ -54,6 +55,14 @@ class Server:
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
         time.sleep(1)
+
+
+def call(goodput, *arguments):
+    """What goodput says as JSON, of a run that it calls INVALID too."""
+    done = subprocess.run([goodput, *arguments], capture_output=True, text=True)
+    if done.returncode not in (0, 4):
+        sys.exit(f"{' '.join(arguments)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
 
 
 def version(vllm):

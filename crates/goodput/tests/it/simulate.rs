@@ -233,24 +233,27 @@ fn a_prompt_beyond_the_context_is_a_failure_that_names_the_lengths() {
     assert_eq!(run["outcomes"]["by_kind"]["http_status"], 30);
 }
 
+/// The latest run under other settings, as JSON.
+fn like_latest(workplace: &Workplace, more: &[&str]) -> Value {
+    let like = ["sim", "run", "--like", "latest", "--json", "-"];
+    let told = workplace.run(&[&like[..], more].concat());
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    serde_json::from_str(&told.out).unwrap()
+}
+
+/// Under its own settings the model gives what was measured of it.
+fn model_repeats_the_latest(workplace: &Workplace) {
+    for figure in like_latest(workplace, &[])["figures"].as_array().unwrap() {
+        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
+    }
+}
+
 #[test]
 fn what_if_finds_the_run_itself_and_says_what_changes() {
     let workplace = Workplace::new();
     simulated(&workplace, &["--set", "max_num_seqs=2", "--shared-prefix-len", "200"]);
-    let told = workplace.run(&[
-        "sim",
-        "run",
-        "--like",
-        "latest",
-        "--set",
-        "max_num_seqs=64",
-        "--json",
-        "-",
-        "--gpu-price-per-hour",
-        "3.6",
-    ]);
-    assert_eq!(told.code, Some(0), "{}", told.err);
-    let what_if: Value = serde_json::from_str(&told.out).unwrap();
+    let set = ["--set", "max_num_seqs=64", "--gpu-price-per-hour", "3.6"];
+    let what_if = like_latest(&workplace, &set);
     assert_eq!(what_if["notes"], serde_json::json!([]));
     let figure = |key: &str| {
         let figures = what_if["figures"].as_array().unwrap();
@@ -402,18 +405,7 @@ fn what_if_takes_the_way_to_a_server_as_the_fit_found_it() {
             "{{\"format_version\": 1, \"written_by\": \"a test\", \"settings\": []{outside}}}"
         );
         workplace.file("engine.json", text);
-        let told = workplace.run(&[
-            "sim",
-            "run",
-            "--like",
-            "latest",
-            "--engine",
-            "engine.json",
-            "--json",
-            "-",
-        ]);
-        assert_eq!(told.code, Some(0), "{}", told.err);
-        let what_if: Value = serde_json::from_str(&told.out).unwrap();
+        let what_if = like_latest(&workplace, &["--engine", "engine.json"]);
         let figures = what_if["figures"].as_array().unwrap();
         let ttft = figures.iter().find(|figure| figure["key"] == "ttft_ms.mean").unwrap();
         (ttft["model"].as_f64().unwrap(), what_if["notes"].to_string())
@@ -435,11 +427,7 @@ fn a_way_to_the_engine_is_in_the_latencies_and_played_again() {
     let far = simulated(&workplace, &["--network", "80ms"]);
     let ttft = |run: &Value| run["metrics"]["ttft_ms"]["p50"].as_f64().unwrap();
     assert!((ttft(&far) - ttft(&near) - 80.0).abs() < 0.01, "{} and {}", ttft(&near), ttft(&far));
-    let told = workplace.run(&["sim", "run", "--like", "latest", "--json", "-"]);
-    let what_if: Value = serde_json::from_str(&told.out).unwrap();
-    for figure in what_if["figures"].as_array().unwrap() {
-        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
-    }
+    model_repeats_the_latest(&workplace);
     for flag in [&["--network", "80ms"][..], &["--no-events"]] {
         let told = workplace.run(&[&["bench"], flag].concat());
         assert_eq!(told.code, Some(2));
@@ -493,11 +481,7 @@ fn several_answers_are_played_again_and_what_a_server_would_refuse_is_told() {
     assert_eq!(one["tokens"]["input"], run["tokens"]["input"]);
     assert_eq!(one["tokens"]["output"], 60 * 24);
     asking("4");
-    let told = workplace.run(&["sim", "run", "--like", "latest", "--json", "-"]);
-    let what_if: Value = serde_json::from_str(&told.out).unwrap();
-    for figure in what_if["figures"].as_array().unwrap() {
-        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
-    }
+    model_repeats_the_latest(&workplace);
     let told = refused(&workplace, &["fit", "latest"]);
     assert!(told.contains("asked for several answers"), "{told}");
     for (number, rule) in
@@ -518,11 +502,7 @@ fn a_run_is_played_again_under_what_the_environment_set() {
     let mut command = workplace.command(&RUN);
     let told = Told::of(command.env("GOODPUT_SET", "max_num_seqs=1").output().unwrap());
     assert_eq!(told.code, Some(0), "{}", told.err);
-    let told = workplace.run(&["sim", "run", "--like", "latest", "--json", "-"]);
-    let what_if: Value = serde_json::from_str(&told.out).unwrap();
-    for figure in what_if["figures"].as_array().unwrap() {
-        assert!(figure["measured"].is_null() || figure["measured"] == figure["model"], "{figure}");
-    }
+    model_repeats_the_latest(&workplace);
 }
 
 #[test]

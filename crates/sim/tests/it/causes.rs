@@ -261,10 +261,10 @@ impl Repeated {
     }
 }
 
-/// Blocks that run out, made again: 13 preemptions as before, but prompts took no
-/// longer than without contention, and what was computed again stood in 0.1 % of
-/// the gaps. So what the first run had of both (0.66 s, and 79.5 ms at P99, beside
-/// other load) was not the scheduler's doing.
+/// Blocks that run out, made again: 13 preemptions as before, but prompts took 1.5
+/// times as long as without contention, not 4.7 times, and what was computed again
+/// stood in 0.1 % of the gaps. So what the first run had of both (0.66 s, and 79.5
+/// ms at P99, beside other load) was not the scheduler's doing.
 ///
 /// From the run with three requests: the time of a step and of a prompt's token.
 /// Its own gaps scatter (P99 is twice the median, where nothing but one token of
