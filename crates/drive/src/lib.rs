@@ -15,6 +15,7 @@ mod run;
 pub mod secret;
 mod talk;
 mod tap;
+mod tcp;
 mod timer;
 pub mod tls;
 pub mod tokenizer;

@@ -120,9 +120,9 @@ pub struct Instrument {
     pub cpu_ns: u64,
     /// Steps of the wall clock during the run.
     pub clock_steps: u32,
-    /// The shortest handshake of the connections that were opened ahead: requests
-    /// that go over them have none of their own.
-    pub handshake: Option<Span>,
+    /// The shortest round trip of all connections, of which many carried several
+    /// requests and were opened ahead.
+    pub round_trip: Option<Span>,
 }
 
 /// What one worker found out about itself.
@@ -130,7 +130,7 @@ struct Report {
     readings: Readings,
     busy: f64,
     cpu_ns: u64,
-    handshake: Option<Span>,
+    round_trip: Option<Span>,
 }
 
 /// Why a run could not start.
@@ -266,7 +266,9 @@ fn work(
         let wall_ns = (monotonic_ns() - wall_ns).max(1);
         let cpu_ns = (thread_cpu_ns() - cpu_ns).max(0) as u64;
         let busy = (cpu_ns as f64 - idled.us() as f64 * 1e3).max(0.0) / wall_ns as f64;
-        Ok(Report { readings: worker.tap.readings(), busy, cpu_ns, handshake })
+        let readings = worker.tap.readings();
+        let round_trip = [handshake, readings.round_trip].into_iter().flatten().min();
+        Ok(Report { readings, busy, cpu_ns, round_trip })
     })
 }
 
@@ -296,7 +298,7 @@ fn instrument(reports: &[Report]) -> Instrument {
         busiest_thread: reports.iter().map(|report| report.busy).reduce(f64::max),
         cpu_ns: reports.iter().map(|report| report.cpu_ns).sum(),
         clock_steps: reports.iter().map(|report| report.readings.clock_steps).max().unwrap_or(0),
-        handshake: reports.iter().filter_map(|report| report.handshake).min(),
+        round_trip: reports.iter().filter_map(|report| report.round_trip).min(),
     }
 }
 

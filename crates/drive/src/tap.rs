@@ -36,6 +36,7 @@ use crate::clock::{Clock, WallOffset, monotonic_ns};
 use crate::connection::Connection;
 use crate::idle::Idle;
 use crate::places::{Key, Places};
+use crate::tcp;
 
 /// Ready sockets taken at a time: a batch of this size is done in a fraction
 /// of a millisecond, and then sends get their turn.
@@ -71,6 +72,9 @@ const RETIRED_AT_A_TIME: usize = 4;
 
 /// Full reads of one socket before others get their turn.
 const READS_AT_A_TIME: usize = 16;
+
+/// The kernel is asked for a round trip at most once in this time.
+const WAY_ASKED_EVERY_NS: i64 = 1_000_000;
 
 /// Bytes that one read takes at most.
 const READ_BUFFER: usize = 64 * 1024;
@@ -230,6 +234,9 @@ pub(crate) struct Tap {
     /// A socket was left before it was empty.
     left: Cell<bool>,
     unstamped: Cell<u64>,
+    /// The shortest round trip that the kernel told, and when it was last asked.
+    round_trip: Cell<Option<Span>>,
+    way_asked_ns: Cell<i64>,
 }
 
 struct Scratch {
@@ -282,6 +289,8 @@ impl Tap {
             earliest_ns: Cell::new(None),
             left: Cell::new(false),
             unstamped: Cell::new(0),
+            round_trip: Cell::new(None),
+            way_asked_ns: Cell::new(i64::MIN),
         })
     }
 
@@ -331,7 +340,20 @@ impl Tap {
         if exchange.ended.is_none() {
             let _ = self.epoll.delete(&exchange.connection.socket);
         }
+        self.note_round_trip(&exchange.connection);
         Some(exchange)
+    }
+
+    /// Asks the kernel for the round trip of a connection that was used, now and
+    /// then: the shortest is wanted, and each question is a call of the kernel.
+    fn note_round_trip(&self, connection: &Connection) {
+        let now_ns = self.now_ns.get();
+        if now_ns.saturating_sub(self.way_asked_ns.get()) < WAY_ASKED_EVERY_NS {
+            return;
+        }
+        self.way_asked_ns.set(now_ns);
+        let known = [self.round_trip.get(), tcp::round_trip(&connection.socket)];
+        self.round_trip.set(known.into_iter().flatten().min());
     }
 
     /// Keeps an answered connection for another request, after reading the end
@@ -708,6 +730,7 @@ impl Tap {
             bound_ns,
             unstamped: self.unstamped.get(),
             clock_steps: self.wall.steps(),
+            round_trip: self.round_trip.get(),
         }
     }
 }
@@ -723,6 +746,8 @@ pub(crate) struct Readings {
     pub(crate) unstamped: u64,
     /// Steps of the wall clock.
     pub(crate) clock_steps: u32,
+    /// The shortest round trip of connections, by the kernel.
+    pub(crate) round_trip: Option<Span>,
 }
 
 /// Two digits: with three, one histogram is 200 kB, and the counts that a read

@@ -1,7 +1,7 @@
 //! The split of TTFT into stages.
 //!
 //! Each stage is measured by itself as far as it can be: the wait in the client
-//! by its own stamps, the network by handshakes, the queue and the prefill by
+//! by its own stamps, the network by round trips, the queue and the prefill by
 //! the server. One stage at most is what is left, and says so.
 
 use measure::Outcome;
@@ -220,7 +220,7 @@ fn silent(view: &View<'_>) -> Said {
     }
 }
 
-/// The round trip of handshakes and the writing of the request. The first byte
+/// The shortest round trip and the writing of the request. The first byte
 /// of an answer cannot come sooner.
 fn network(view: &View<'_>) -> Option<Found> {
     let trip = view.round_trip_ms()?;
@@ -229,8 +229,8 @@ fn network(view: &View<'_>) -> Option<Found> {
     let writes = view.courses.iter().filter_map(|course| course.write_ms);
     let write = crate::view::mean(writes).unwrap_or(0.0);
     let how = said!(
-        "the shortest handshake, {trip:.2} ms, and the writing of a request, {write:.2} ms",
-        "最短握手往返 {trip:.2} ms，加上请求写出 {write:.2} ms",
+        "the shortest round trip, {trip:.2} ms, and the writing of a request, {write:.2} ms",
+        "最短往返时延 {trip:.2} ms，加上请求写出 {write:.2} ms",
         trip = trip,
         write = write,
     );

@@ -291,12 +291,12 @@ impl<'a> View<'a> {
         (ttft_ms > 0.0).then(|| p99_us / 1e3 / ttft_ms)
     }
 
-    /// Round trip of a handshake, ms: the smallest seen, of requests that opened
-    /// a connection and of connections that were opened ahead.
+    /// Round trip, ms: the shortest that the kernel measured, or the handshake of
+    /// a request that opened a connection.
     pub fn round_trip_ms(&self) -> Option<f64> {
         let trips = self.courses.iter().filter_map(|course| course.handshake_ms);
-        let ahead = self.summary.facts.instrument.handshake.map(Span::ms);
-        trips.chain(ahead).reduce(f64::min)
+        let measured = self.summary.facts.instrument.round_trip.map(Span::ms);
+        trips.chain(measured).reduce(f64::min)
     }
 
     /// Time that does not depend on the server's metrics between what the client

@@ -188,9 +188,10 @@ pub struct InstrumentFacts {
     pub stamp_error_p99_us: Option<f64>,
     /// Steps of the wall clock, which kernel stamps follow.
     pub clock_steps: u32,
-    /// The shortest handshake of connections that were opened before the first
-    /// request: one round trip. Requests that go over them have none of their own.
-    pub handshake: Option<Span>,
+    /// The shortest round trip of its connections, as the kernel measured it: of
+    /// all that the peer's kernel acknowledged. Where the kernel does not tell, of
+    /// the handshakes of connections that were opened before the first request.
+    pub round_trip: Option<Span>,
     /// Busiest thread's share of time on the processor.
     pub busiest_thread: Option<f64>,
     /// Time that the process group was throttled during the run.

@@ -202,9 +202,9 @@ struct InstrumentForm {
     stamp_error_p99_us: Option<f64>,
     #[serde(default)]
     clock_steps: u32,
-    // Written since connections that are opened ahead are timed.
-    #[serde(default)]
-    handshake_us: Option<i64>,
+    // Written since round trips are measured, first as handshakes only.
+    #[serde(default, alias = "handshake_us")]
+    round_trip_us: Option<i64>,
     #[serde(default)]
     floor: Option<crate::floor::FloorForm>,
     busiest_thread: Option<f64>,
@@ -308,7 +308,7 @@ fn facts_form(facts: &RunFacts) -> FactsForm {
             client_lag_us: facts.instrument.client_lag_us,
             stamp_error_p99_us: facts.instrument.stamp_error_p99_us,
             clock_steps: facts.instrument.clock_steps,
-            handshake_us: facts.instrument.handshake.map(Span::us),
+            round_trip_us: facts.instrument.round_trip.map(Span::us),
             floor: facts.instrument.floor.as_ref().map(Into::into),
             busiest_thread: facts.instrument.busiest_thread,
             throttled_us: facts.instrument.throttled.map(Span::us),
@@ -389,7 +389,7 @@ fn facts(form: FactsForm) -> Result<RunFacts, ManifestError> {
             client_lag_us: form.instrument.client_lag_us,
             stamp_error_p99_us: form.instrument.stamp_error_p99_us,
             clock_steps: form.instrument.clock_steps,
-            handshake: form.instrument.handshake_us.map(Span::from_us),
+            round_trip: form.instrument.round_trip_us.map(Span::from_us),
             floor: form.instrument.floor.map(Into::into),
             busiest_thread: form.instrument.busiest_thread,
             throttled: form.instrument.throttled_us.map(Span::from_us),

@@ -290,7 +290,7 @@ prop_compose! {
         stamp_error_p99_us in option::of(number()),
         clock_steps in any::<u32>(),
         busiest_thread in option::of(number()),
-        handshake_us in any::<Option<i64>>(),
+        round_trip_us in any::<Option<i64>>(),
         throttled_us in any::<Option<i64>>(),
         planned_requests in any::<Option<u64>>(),
         floor in option::of([number(), number(), number()]),
@@ -301,7 +301,7 @@ prop_compose! {
             stamp_error_p99_us,
             clock_steps,
             busiest_thread,
-            handshake: handshake_us.map(Span::from_us),
+            round_trip: round_trip_us.map(Span::from_us),
             throttled: throttled_us.map(Span::from_us),
             planned_requests,
             floor: floor.map(|[a, b, c]| Floor {

@@ -134,7 +134,7 @@ fn measure(
                 stamp_error_p99_us: end.instrument.stamp_error_p99_us,
                 busiest_thread: end.instrument.busiest_thread,
                 clock_steps: end.instrument.clock_steps,
-                handshake: end.instrument.handshake,
+                round_trip: end.instrument.round_trip,
                 throttled: throttled.map(|(before, after)| Span::from_us(after - before)),
                 ..InstrumentFacts::default()
             },

@@ -317,7 +317,7 @@ fn facts(level: &Level, schedule: &Schedule, instrument: &Instrument) -> RunFact
             client_lag_us: instrument.client_lag_us,
             stamp_error_p99_us: instrument.stamp_error_p99_us,
             clock_steps: instrument.clock_steps,
-            handshake: instrument.handshake,
+            round_trip: instrument.round_trip,
             busiest_thread: instrument.busiest_thread,
             throttled: None,
             planned_requests: Some(u64::from(level.count)),

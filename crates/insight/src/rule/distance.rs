@@ -50,8 +50,7 @@ fn judge(view: &View<'_>, stages: &Stages) -> Option<Case> {
     }
     let outside = view.outside_ms();
     let mut evidence = Vec::new();
-    evidence
-        .extend(trip.map(|ms| client(said!("round trip of a handshake", "握手往返"), ms, "ms")));
+    evidence.extend(trip.map(|ms| client(said!("round trip", "往返时延"), ms, "ms")));
     evidence.extend(outside.map(|ms| {
         server(said!("TTFT less the server's own", "客户端与服务端 TTFT 之差"), ms, "ms")
     }));

@@ -66,8 +66,7 @@ fn judge(view: &View<'_>, _stages: &Stages) -> Option<Case> {
         server(said!("running and waiting, mean", "平均运行与等待数之和"), known, "requests"),
         server(said!("TTFT less the server's own", "客户端与服务端 TTFT 之差"), outside_ms, "ms"),
     ];
-    evidence
-        .extend(trip_ms.map(|ms| client(said!("round trip of a handshake", "握手往返"), ms, "ms")));
+    evidence.extend(trip_ms.map(|ms| client(said!("round trip", "往返时延"), ms, "ms")));
     evidence.extend(gateway_ms.map(|ms| server(said!("in the gateway", "网关耗时"), ms, "ms")));
     let confidence = if gateway_ms.is_some() { Confidence::Confirmed } else { Confidence::Likely };
     let missing = gateway_ms.is_none().then(|| {

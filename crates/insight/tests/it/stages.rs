@@ -140,7 +140,7 @@ fn the_network_is_known_by_connections_that_were_opened_ahead() {
     }
     let ids = |stages: &Stages| stages.stages.iter().map(|stage| stage.id).collect::<Vec<_>>();
     assert!(!ids(&ran.examined().inside.stages).contains(&"gateway"));
-    ran.facts.instrument.handshake = Some(Span::from_us(600));
+    ran.facts.instrument.round_trip = Some(Span::from_us(600));
     let stages = ran.examined().inside.stages;
     assert!(ids(&stages).contains(&"gateway"), "{stages:#?}");
     assert!((mean_of(&stages, "network") - 0.6).abs() < 0.1, "{stages:#?}");
