@@ -112,7 +112,7 @@ impl Probe {
             limits.output
         );
         // A target with an address is there still, whatever serves it.
-        rule::command(&command, false, &context.target, "")
+        rule::command(&command, &context.target, "")
     }
 }
 

@@ -244,7 +244,7 @@ pub fn findings(view: &View<'_>, stages: &Stages) -> Vec<Finding> {
 fn finding(rule: &'static Rule, case: Case, view: &View<'_>) -> Finding {
     let engine = view.signals().and_then(|signals| signals.engine);
     let facts = &view.summary.facts;
-    let command = command(rule.command, facts.simulated, &facts.target, &facts.run_id);
+    let command = command(rule.command, &facts.target, &facts.run_id);
     Finding { command, ..found(rule, case, engine) }
 }
 
@@ -279,16 +279,10 @@ const fn text(en: &'static str, zh: &'static str) -> Text {
 }
 
 /// The command of an experiment with the run's names in it; none where there is
-/// none, or where it asks a target that is not there any more: the engine model
-/// of a simulated run ends with it.
-pub(crate) fn command(
-    command: &str,
-    simulated: bool,
-    target: &str,
-    run_id: &str,
-) -> Option<String> {
-    let asks_target = command.contains("{target}");
-    let gone = asks_target && (simulated || !target.starts_with("http"));
+/// none, or where it asks a target without an address: the embedded engine ends
+/// with its run.
+pub(crate) fn command(command: &str, target: &str, run_id: &str) -> Option<String> {
+    let gone = command.contains("{target}") && !target.starts_with("http");
     if command.is_empty() || gone {
         return None;
     }
@@ -341,11 +335,10 @@ mod tests {
         let url = "http://h:8000/v1?a=1&b=2";
         let probe = "goodput bench {target}";
         let known = Some("goodput bench 'http://h:8000/v1?a=1&b=2'".to_owned());
-        assert_eq!(command(probe, false, url, "01J"), known);
-        assert_eq!(command(probe, true, url, "01J"), None, "the embedded engine is gone");
-        assert_eq!(command(probe, false, "engine model", "01J"), None);
-        assert_eq!(command("", false, url, "01J"), None);
-        let like = command("goodput sim run --like {run}", true, "engine model", "01J");
+        assert_eq!(command(probe, url, "01J"), known);
+        assert_eq!(command(probe, "embedded engine", "01J"), None, "it is gone");
+        assert_eq!(command("", url, "01J"), None);
+        let like = command("goodput sim run --like {run}", "engine model", "01J");
         assert_eq!(like.as_deref(), Some("goodput sim run --like 01J"));
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }

@@ -19,13 +19,22 @@ pub(super) static RULE: Rule = Rule {
     required: text("seats or KV cache at their limit", "席位或 KV 到顶"),
     check: text("with a fifth less load goodput is higher", "负载降低五分之一后 goodput 上升"),
     command: "for r in 1 2 4 8; do goodput bench {target} --request-rate $r --duration 30s; done",
-    advice: &[Advice {
-        text: text(
-            "work where goodput is highest; fewer seats or a smaller token budget; batch work apart",
-            "在 goodput 最大处运行；减少席位或 token 预算；批处理任务分流",
-        ),
-        flags: &[("vllm", "--max-num-seqs"), ("sglang", "--max-running-requests")],
-    }],
+    advice: &[
+        Advice {
+            text: text(
+                "offer what gives the highest goodput, and let batch work wait apart",
+                "按 goodput 最大处的负载运行，批处理任务分流",
+            ),
+            flags: &[],
+        },
+        Advice {
+            text: text(
+                "where it is TPOT that is missed: fewer seats or a smaller token budget",
+                "若未达标的是 TPOT：减少席位或 token 预算",
+            ),
+            flags: &[("vllm", "--max-num-seqs"), ("sglang", "--max-running-requests")],
+        },
+    ],
     improves: &["goodput_req_s", "attainment"],
     seen_live: true,
     judge,

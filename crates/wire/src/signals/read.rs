@@ -324,15 +324,15 @@ fn absent(signal: Signal, readers: &[(&Table, Source<'_>)], engine: Option<&str>
         let flag = [entry.exposed_by, table.exposed_by].into_iter().find(|flag| !flag.is_empty());
         return match flag {
             Some(flag) => said!(
-                "{engine} did not tell {family}: {flag} exposes it.",
-                "{engine} 未给出 {family}：可用 {flag} 开启。",
+                "{engine} did not tell {family}: {flag} exposes it",
+                "{engine} 未给出 {family}：可用 {flag} 开启",
                 engine = engine,
                 family = family,
                 flag = flag,
             ),
             None => said!(
-                "{engine} did not tell {family}: this version or configuration has none.",
-                "{engine} 未给出 {family}：该版本或配置没有此指标。",
+                "{engine} did not tell {family}: this version or configuration has none",
+                "{engine} 未给出 {family}：该版本或配置没有此指标",
                 engine = engine,
                 family = family,
             ),
@@ -343,16 +343,16 @@ fn absent(signal: Signal, readers: &[(&Table, Source<'_>)], engine: Option<&str>
     if !exporters.is_empty() {
         let exporters = exporters.join(", ");
         return said!(
-            "No exporter that tells it was scraped ({exporters}): name one with --metrics-url.",
-            "没有抓取能给出它的导出器（{exporters}）：用 --metrics-url 指定。",
+            "no exporter that tells it was scraped ({exporters}): name one with --metrics-url",
+            "没有抓取能给出它的导出器（{exporters}）：用 --metrics-url 指定",
             exporters = exporters,
         );
     }
     match engine.and_then(|key| TABLES.iter().find(|table| table.key == key)) {
         Some(table) => {
-            said!("{engine} does not tell it.", "{engine} 不提供此指标。", engine = table.name,)
+            said!("{engine} does not tell it", "{engine} 不提供此指标", engine = table.name,)
         }
-        None => said!("No metrics of a known engine were scraped.", "没有抓取到已知引擎的指标。"),
+        None => said!("no metrics of a known engine were scraped", "没有抓取到已知引擎的指标"),
     }
 }
 
