@@ -40,6 +40,12 @@ const MOST_TRIES: u32 = 24;
 /// meets anybody.
 const ALONE: f64 = 0.05;
 
+/// Where the search begins then, as a share of the bound, and the first ratio of one
+/// try to the next while an edge is not between two of them. Most engines stay
+/// between half of their bound and three quarters of that.
+const GUESS: f64 = 0.5;
+const STRIDE: f64 = 1.4;
+
 /// How much more may be under way at the end than in the middle, as a share of
 /// what came between: beyond it a queue grows for ever.
 const GROWS: f64 = 0.01;
@@ -118,17 +124,29 @@ pub fn predict(
     if !take(attempt(least)?) {
         return Ok(prediction);
     }
-    let (mut low, mut high) = (least, most_req_s.max(2.0 * least));
-    if take(attempt(high)?) {
-        return Ok(prediction);
-    }
-    for _ in 2..MOST_TRIES {
-        if high - low <= CLOSE * high {
-            break;
+    let most = most_req_s.max(2.0 * least);
+    let (mut low, mut high) = (least, None);
+    let (mut next, mut stride) = (GUESS * most, STRIDE);
+    for _ in 1..MOST_TRIES {
+        if take(attempt(next)?) {
+            low = next
+        } else {
+            high = Some(next)
         }
-        // Far apart, by ratio; near, by difference.
-        let middle = if high > 4.0 * low { (low * high).sqrt() } else { (low + high) / 2.0 };
-        if take(attempt(middle)?) { low = middle } else { high = middle }
+        next = match high {
+            None if low >= most => break,
+            None => (STRIDE * low).min(most),
+            // Nothing is known of what lies between, so the strides grow.
+            Some(high) if low <= least && high > stride * least => {
+                let lower = high / stride;
+                stride *= stride;
+                lower
+            }
+            Some(high) if high - low <= CLOSE * high => break,
+            // Far apart, by ratio; near, by difference.
+            Some(high) if high > 4.0 * low => (low * high).sqrt(),
+            Some(high) => (low + high) / 2.0,
+        };
     }
     Ok(prediction)
 }

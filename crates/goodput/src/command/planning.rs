@@ -281,34 +281,46 @@ fn api_price(reader: &mut Reader<'_>, text: Option<&str>) -> Option<ApiPrice> {
 }
 
 /// Each degree with its bounds and what the engine model makes of it.
+/// Each on a thread of its own: the engine model takes seconds for one.
 fn degrees(asked: &Asked) -> Result<Vec<Degree>, Failure> {
     let own = [asked.base.tensor_parallel_size];
     let wanted = if asked.degrees.is_empty() { &own[..] } else { &asked.degrees };
-    let mut degrees = Vec::new();
-    for tensor_parallel in wanted {
-        let settings =
-            sim::Settings { tensor_parallel_size: *tensor_parallel, ..asked.base.clone() };
-        let mut degree = Degree {
-            tensor_parallel: *tensor_parallel,
-            accelerators: settings.accelerators(),
-            bounds: Err(String::new()),
-            predicted: None,
+    std::thread::scope(|scope| {
+        let start = |tensor_parallel: &u32| {
+            let tensor_parallel = *tensor_parallel;
+            scope.spawn(move || divided(asked, tensor_parallel))
         };
-        match fitting(&settings, &asked.ask) {
-            Err(why) => degree.bounds = Err(why),
-            Ok((settings, engine)) => {
-                let lines = capacity::bounds(&engine, &asked.ask);
-                let most =
-                    engine.requests_per_s(&asked.ask, engine.largest_batch(&asked.ask).max(1.0));
-                let found =
-                    planning::predict(&settings, &asked.ask, asked.attainment, most, asked.seed);
-                degree.predicted = Some(found.map_err(set_error)?);
-                degree.bounds = Ok(lines);
-            }
+        let begun: Vec<_> = wanted.iter().map(start).collect();
+        let ended = begun.into_iter().map(|one| match one.join() {
+            Ok(degree) => degree,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect()
+    })
+}
+
+/// The model over so many accelerators.
+fn divided(asked: &Asked, tensor_parallel: u32) -> Result<Degree, Failure> {
+    let settings = sim::Settings { tensor_parallel_size: tensor_parallel, ..asked.base.clone() };
+    let accelerators = settings.accelerators();
+    let (settings, engine) = match fitting(&settings, &asked.ask) {
+        Ok(fitting) => fitting,
+        Err(why) => {
+            return Ok(Degree { tensor_parallel, accelerators, bounds: Err(why), predicted: None });
         }
-        degrees.push(degree);
-    }
-    Ok(degrees)
+    };
+    let most = engine.requests_per_s(&asked.ask, engine.largest_batch(&asked.ask).max(1.0));
+    crate::say(&format!("tensor parallel {tensor_parallel}: asking the engine model"));
+    let found = planning::predict(&settings, &asked.ask, asked.attainment, most, asked.seed);
+    let degree = Degree {
+        tensor_parallel,
+        accelerators,
+        bounds: Ok(capacity::bounds(&engine, &asked.ask)),
+        predicted: Some(found.map_err(set_error)?),
+    };
+    let found = degree.predicted_req_s().map_or("none".to_owned(), |one| format!("{one:.2}"));
+    crate::say(&format!("tensor parallel {tensor_parallel}: {found} good requests a second"));
+    Ok(degree)
 }
 
 /// The engine of a degree. Without a `max_model_len` of the user's, the context

@@ -79,6 +79,16 @@ fn a_limit_of_tpot_alone_does_not_hide_a_queue() {
     assert!(met.req_s <= most && found.missed.is_some_and(|missed| missed.grows), "{found:?}");
 }
 
+/// With two seats a hundredth of the requests waits long before half of the bound.
+#[test]
+fn an_edge_far_below_the_first_guess_is_found_as_closely() {
+    let (found, most) = planned(&with(&["max_num_seqs=2"]), &ask(512, 128, "ttft:100"));
+    let (met, missed) = (found.met.unwrap(), found.missed.unwrap());
+    assert!(met.req_s < 0.2 * most, "{} of {most}", met.req_s);
+    assert!(missed.req_s > met.req_s && missed.req_s <= 1.02 * met.req_s, "{found:?}");
+    assert!(found.tries <= 15, "{found:?}");
+}
+
 #[test]
 fn what_one_request_misses_no_load_meets() {
     let (found, _) = planned(&with(&[]), &ask(2048, 128, "ttft:10"));
