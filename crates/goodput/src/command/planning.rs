@@ -286,10 +286,7 @@ fn degrees(asked: &Asked) -> Result<Vec<Degree>, Failure> {
     let own = [asked.base.tensor_parallel_size];
     let wanted = if asked.degrees.is_empty() { &own[..] } else { &asked.degrees };
     std::thread::scope(|scope| {
-        let start = |tensor_parallel: &u32| {
-            let tensor_parallel = *tensor_parallel;
-            scope.spawn(move || divided(asked, tensor_parallel))
-        };
+        let start = |&degree: &u32| scope.spawn(move || divided(asked, degree));
         let begun: Vec<_> = wanted.iter().map(start).collect();
         let ended = begun.into_iter().map(|one| match one.join() {
             Ok(degree) => degree,

@@ -111,7 +111,6 @@ impl Probe {
             limits.input,
             limits.output
         );
-        // A target with an address is there still, whatever serves it.
         rule::command(&command, &context.target, "")
     }
 }
